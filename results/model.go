@@ -1,0 +1,263 @@
+// Package results holds what is kept about the execution of a workload: the versioned
+// model of result.json, the run directory it stands in, the HdrHistogram logs and timeline
+// files beside it, and where the figures came from (provenance).
+//
+// Durations are integer nanoseconds, instants are UTC in RFC 3339, sizes are bytes and rates
+// are per second, everywhere in the model.
+package results
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Schema is the version of the model written by this package. Files of every earlier version
+// stay readable.
+const Schema = 1
+
+// Names of the series. A producer-side series has one entry per message, a request series one
+// per request on a connection, SeriesE2E one per message received.
+const (
+	// SeriesResponse is acked − due: what a user of the cluster feels. Open loop only.
+	SeriesResponse = "response"
+	// SeriesService is acked − accepted: what the client and the cluster took.
+	SeriesService = "service"
+	// SeriesDelay is accepted − due: how far behind its schedule the generator was, or was held.
+	SeriesDelay = "delay"
+	// SeriesProduce is response read − request written, one per Produce request.
+	SeriesProduce = "request.produce"
+	// SeriesFetch is response read − request written, one per Fetch request.
+	SeriesFetch = "request.fetch"
+	// SeriesE2E is received − due (received − accepted in a closed loop).
+	SeriesE2E = "e2e"
+	// SeriesFailed is failed − due (failed − accepted in a closed loop) of the messages that
+	// were refused; they are in no other series.
+	SeriesFailed = "failed"
+	// SeriesUnknown is the age, at the drain bound, of messages whose outcome is unknown.
+	SeriesUnknown = "unknown"
+)
+
+// Result is everything kept about the execution of one workload: the content of result.json.
+type Result struct {
+	Schema   int      `json:"schema"`
+	Workload Workload `json:"workload"`
+	// Settings are the client settings in effect before any sweep, by key
+	// ("producer.requiredAcks"); secrets are left out.
+	Settings map[string]any `json:"settings"`
+	// Seed makes plan order, payloads and keys repeatable.
+	Seed       uint64     `json:"seed"`
+	StartedAt  time.Time  `json:"startedAt"`
+	Provenance Provenance `json:"provenance"`
+	// Interrupted is true when the plan was not finished; what was finished is all here.
+	Interrupted bool    `json:"interrupted,omitempty"`
+	Points      []Point `json:"points"`
+}
+
+// Workload is the definition that was run.
+type Workload struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Given is the YAML as the user wrote it; Overrides are the --set, --sweep, --rate …
+	// applied to it, as written on the command line.
+	Given     string   `json:"given"`
+	Overrides []string `json:"overrides,omitempty"`
+	// Effective is the definition after overrides and defaults.
+	Effective json.RawMessage `json:"effective"`
+	// Hash identifies the effective definition: equal hashes mean comparable work.
+	Hash string `json:"hash"`
+}
+
+// Provenance says where the figures came from.
+type Provenance struct {
+	KbenchVersion string  `json:"kbenchVersion"`
+	Host          Host    `json:"host"`
+	Cluster       Cluster `json:"cluster"`
+}
+
+// Host is the machine the load came from.
+type Host struct {
+	Hostname      string  `json:"hostname"`
+	OS            string  `json:"os"`
+	Kernel        string  `json:"kernel"`
+	CPUModel      string  `json:"cpuModel"`
+	CPUs          int     `json:"cpus"`
+	GOMAXPROCS    int     `json:"gomaxprocs"`
+	MemoryBytes   int64   `json:"memoryBytes"`
+	CgroupCPUs    float64 `json:"cgroupCpus,omitempty"`        // quota in cores; 0 when unlimited
+	CgroupMemory  int64   `json:"cgroupMemoryBytes,omitempty"` // 0 when unlimited
+	ClockSource   string  `json:"clockSource,omitempty"`
+	GoVersion     string  `json:"goVersion"`
+	TimerErrorNs  int64   `json:"timerErrorNs,omitempty"` // p50 overshoot of a 1 ms sleep
+	ClockReadNs   int64   `json:"clockReadNs,omitempty"`  // cost of one clock reading
+}
+
+// Cluster is what was measured.
+type Cluster struct {
+	// Embedded is true when the broker was kbench's own in-process broker; figures against it
+	// say nothing about Apache Kafka.
+	Embedded  bool     `json:"embedded"`
+	Bootstrap []string `json:"bootstrap"`
+	ClusterID string   `json:"clusterId,omitempty"`
+	// Version is guessed from the API versions the brokers offer, e.g. "4.0+"; brokers do not tell.
+	Version string   `json:"version,omitempty"`
+	Brokers []Broker `json:"brokers,omitempty"`
+	// RTTNs is the median of a few empty requests (ApiVersions) to the first broker.
+	RTTNs int64 `json:"rttNs,omitempty"`
+}
+
+// Broker is one node of the cluster.
+type Broker struct {
+	ID   int32  `json:"id"`
+	Addr string `json:"addr"`
+	Rack string `json:"rack,omitempty"`
+}
+
+// Point is one combination of settings in a sweep. A workload without a sweep has one.
+type Point struct {
+	// ID is short, stable and safe in a file name: "p00", "p01", …
+	ID string `json:"id"`
+	// Label is for people: the swept settings, "requiredAcks=all maxOpenRequests=5".
+	Label string `json:"label"`
+	// Settings are the swept keys and their values at this point.
+	Settings map[string]any `json:"settings"`
+	// Skipped says why the point was left out of the plan; it then has no runs.
+	Skipped string `json:"skipped,omitempty"`
+	Runs    []Run  `json:"runs"`
+}
+
+// Run is one execution of a point.
+type Run struct {
+	Repeat int `json:"repeat"` // 0-based
+	Order  int `json:"order"`  // 0-based place in the whole plan's order of execution
+	// StartedAt is the instant due times count from: the start of the measured phase.
+	StartedAt time.Time `json:"startedAt"`
+	// ElapsedNs is the length of the measured phase, the denominator of every rate.
+	ElapsedNs int64 `json:"elapsedNs"`
+	// Loop is "open" (a rate was asked for) or "closed".
+	Loop string `json:"loop"`
+	// AckMeaning is "acked" or, with acks=0, "written": what the producer-side series end with.
+	AckMeaning string            `json:"ackMeaning"`
+	Counts     Counts            `json:"counts"`
+	Rates      Rates             `json:"rates"`
+	Series     map[string]Series `json:"series"`
+	Generator  Generator         `json:"generator"`
+	Verdict    Verdict           `json:"verdict"`
+	Thresholds []Threshold       `json:"thresholds"`
+	// Errors counts failed messages and requests by kind, most frequent first in reports.
+	Errors map[string]int64 `json:"errors,omitempty"`
+	// Batches is what the producers' requests looked like.
+	Batches Batches `json:"batches"`
+	// Topics are the topics the run used, with their configuration and leaders.
+	Topics []Topic `json:"topics,omitempty"`
+	// Log and Timeline are the names of the run's HdrHistogram log and timeline CSV, relative
+	// to the result directory.
+	Log      string `json:"log"`
+	Timeline string `json:"timeline"`
+	// Events are marks on the time axis: faults, rebalances, leader moves, pauses.
+	Events []Event `json:"events,omitempty"`
+}
+
+// Counts are messages. Attempted = Acked + Failed + Unknown, always.
+type Counts struct {
+	Attempted  int64 `json:"attempted"`
+	Acked      int64 `json:"acked"`
+	Failed     int64 `json:"failed"`
+	Unknown    int64 `json:"unknown"`
+	Received   int64 `json:"received"`
+	Lost       int64 `json:"lost"`
+	Duplicated int64 `json:"duplicated"`
+	Reordered  int64 `json:"reordered"`
+	Corrupted  int64 `json:"corrupted"`
+	// NegativeE2E counts e2e values below zero: clocks that disagree. They are in the series.
+	NegativeE2E int64 `json:"negativeE2e,omitempty"`
+}
+
+// Rates are per second of the measured phase and count acked messages only.
+type Rates struct {
+	MessagesPerSecond float64 `json:"messagesPerSecond"`
+	// BytesPerSecond counts key and value bytes, before compression and framing.
+	BytesPerSecond float64 `json:"bytesPerSecond"`
+	// TargetMessagesPerSecond is the rate asked for; 0 in a closed loop.
+	TargetMessagesPerSecond float64 `json:"targetMessagesPerSecond"`
+	ReceivedPerSecond       float64 `json:"receivedPerSecond"`
+}
+
+// Series sums up one latency histogram: values in nanoseconds, quantiles to 0.2 %.
+type Series struct {
+	Count   int64 `json:"count"`
+	MinNs   int64 `json:"minNs"`
+	MeanNs  int64 `json:"meanNs"`
+	P50Ns   int64 `json:"p50Ns"`
+	P90Ns   int64 `json:"p90Ns"`
+	P99Ns   int64 `json:"p99Ns"`
+	P999Ns  int64 `json:"p999Ns"`
+	P9999Ns int64 `json:"p9999Ns"`
+	MaxNs   int64 `json:"maxNs"`
+	// Clamped counts values above the range of the histogram, recorded at its end.
+	Clamped int64 `json:"clamped"`
+}
+
+// Generator is what the load generator itself used during the measured phase.
+type Generator struct {
+	CPUNsPerMessage float64 `json:"cpuNsPerMessage"` // user + system, per acked message
+	CPUCores        float64 `json:"cpuCores"`        // mean cores busy
+	CPUAvailable    float64 `json:"cpuAvailable"`    // cores it may use
+	MaxRSSBytes     int64   `json:"maxRssBytes"`
+	GCPauseMaxNs    int64   `json:"gcPauseMaxNs"`
+	GCPauseTotalNs  int64   `json:"gcPauseTotalNs"`
+	GCCycles        int64   `json:"gcCycles"`
+	StolenShare     float64 `json:"stolenShare"` // of all CPU time, by the hypervisor
+	// PauseMaxNs is the longest time the whole process stood still, as seen by a thread that
+	// only sleeps and reads the clock.
+	PauseMaxNs   int64 `json:"pauseMaxNs"`
+	LatenessP99  int64 `json:"latenessP99Ns"` // of the pacer waking up
+	AllocBytes   int64 `json:"allocBytes"`
+	AllocObjects int64 `json:"allocObjects"`
+}
+
+// Batches says what the producers' requests looked like during the measured phase.
+type Batches struct {
+	Requests           int64   `json:"requests"`
+	Batches            int64   `json:"batches"`
+	MessagesPerBatch   float64 `json:"messagesPerBatch"`
+	MessagesPerRequest float64 `json:"messagesPerRequest"`
+	BytesPerBatch      float64 `json:"bytesPerBatch"`
+	CompressionRatio   float64 `json:"compressionRatio"` // uncompressed ÷ sent; 1 without a codec
+	Retries            int64   `json:"retries"`          // batches sent again
+	ThrottleNs         int64   `json:"throttleNs"`       // waited because brokers asked for it
+}
+
+// Topic is one topic as it stood before and after the run.
+type Topic struct {
+	Name              string            `json:"name"`
+	Partitions        int32             `json:"partitions"`
+	ReplicationFactor int16             `json:"replicationFactor"`
+	Config            map[string]string `json:"config,omitempty"`
+	LeadersBefore     []int32           `json:"leadersBefore,omitempty"`
+	LeadersAfter      []int32           `json:"leadersAfter,omitempty"`
+	ISRBefore         []int             `json:"isrBefore,omitempty"` // in-sync replicas per partition
+	ISRAfter          []int             `json:"isrAfter,omitempty"`
+}
+
+// Verdict says whether the measurement can be trusted. It never judges the cluster.
+type Verdict struct {
+	Valid    bool     `json:"valid"`
+	Reasons  []string `json:"reasons"`  // why it is invalid; empty when valid
+	Warnings []string `json:"warnings"` // what to know before quoting the figure
+}
+
+// Threshold is one condition on a run's figures and whether it held.
+type Threshold struct {
+	Expression string `json:"expression"`
+	// Value is the figure as printed, in the unit of the expression.
+	Value string `json:"value"`
+	Held  bool   `json:"held"`
+}
+
+// Event is a mark on a run's time axis.
+type Event struct {
+	AtNs       int64  `json:"atNs"` // since the run's StartedAt; negative during warm-up
+	DurationNs int64  `json:"durationNs,omitempty"`
+	Kind       string `json:"kind"` // "fault", "rebalance", "leader", "pause", "phase"
+	Text       string `json:"text"`
+}

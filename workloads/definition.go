@@ -1,0 +1,128 @@
+// Package workloads holds workload definitions: what load to put on a cluster, with which
+// client settings, in which phases, over which sweep. It decodes them strictly, checks them
+// whole, and ships the built-in ones.
+package workloads
+
+import (
+	"time"
+
+	"github.com/kbench/kbench/client/settings"
+)
+
+// Definition is one workload. The zero value is not usable; Default returns one with every
+// default in place, and Load fills it from YAML. The key tags are the keys of the YAML file and
+// of --set; unit and doc tags are what `kbench workloads --schema` prints.
+type Definition struct {
+	Name        string `key:"name" doc:"Name of the workload; also the first part of the result directory's name."`
+	Description string `key:"description" doc:"The question this workload answers, for people."`
+	Seed        uint64 `key:"seed" doc:"Seed of plan order, payloads and keys. The same seed gives the same run."`
+
+	Topics    Topics    `key:"topics"`
+	Producers Producers `key:"producers"`
+	Consumers Consumers `key:"consumers"`
+	Payload   Payload   `key:"payload"`
+	Phases    Phases    `key:"phases"`
+	Validity  Validity  `key:"validity"`
+
+	Repeat     int      `key:"repeat" doc:"Executions of every point, interleaved in random order within blocks."`
+	Thresholds []string `key:"thresholds" doc:"Conditions on every run's figures, e.g. 'response.p99<20ms', 'errors<0.1%', 'lost=0'. A broken one ends kbench with exit code 3."`
+
+	// Sweep maps a client or workload key, or a whole section, to the values it takes; the
+	// points are the full matrix, in the order of the file. Decoded by hand: its keys are keys.
+	Sweep []Axis `key:"-"`
+	// Client are the client settings given in the file and by --set, in order, still with their
+	// places, for the client's Config to take. They were checked against the client's schema.
+	Client []settings.Assignment `key:"-"`
+	// Source is the file's text as given.
+	Source string `key:"-"`
+	// File names where Source came from, for errors.
+	File string `key:"-"`
+	// Overrides are the command line's changes, as written.
+	Overrides []string `key:"-"`
+}
+
+// Axis is one swept key with its values, in the order given.
+type Axis struct {
+	Key    string
+	Values []settings.Value
+}
+
+// Topics are what producers write to and consumers read from.
+type Topics struct {
+	Name              string            `key:"name" doc:"An existing topic to use as it is; it is neither created nor deleted. Empty: topics are made for the run and deleted after it."`
+	Count             int               `key:"count" doc:"Number of topics made for the run."`
+	Partitions        int               `key:"partitions" doc:"Partitions of each topic made."`
+	ReplicationFactor int               `key:"replicationFactor" doc:"Replicas of each partition; 0 means as many as there are brokers, 3 at most."`
+	Config            map[string]string `key:"config" doc:"Topic configuration by Kafka's own names, e.g. min.insync.replicas."`
+	Keep              bool              `key:"keep" doc:"Leave the topics made for the run in place after it."`
+}
+
+// Producers is the producing side of the load.
+type Producers struct {
+	Count int `key:"count" doc:"Producer instances; 0 for a run that only consumes."`
+	// Rate is messages per second over all producers together; 0 means as fast as the bounds
+	// allow (closed loop).
+	Rate     float64  `key:"rate" unit:"messages/s" doc:"Messages a second over all producers together. 0: closed loop, as fast as the client's bounds allow; then there are no due times and no response series."`
+	Schedule Schedule `key:"schedule"`
+	// Messages ends the measured phase after that many messages; 0 means by Phases.Duration.
+	Messages        int64  `key:"messages" doc:"Messages in all after which the measured phase ends; 0: by phases.duration alone."`
+	ShareConnection bool   `key:"shareConnection" doc:"All producers share one client and its connections, instead of one each."`
+	Form            string `key:"form" enum:"callback,sync" doc:"Which form of the client sends: callback (asynchronous) or sync (one message at a time per producer)."`
+	Pacer           string `key:"pacer" enum:"auto,sleep,nanosleep,spin" doc:"How a producer waits for the next due time."`
+	Run             int    `key:"run" unit:"messages" doc:"Most messages handed to the client in one call."`
+}
+
+// Schedule shapes the rate over time; see package pace.
+type Schedule struct {
+	Kind string `key:"kind" enum:"constant,ramp,step,burst,poisson" doc:"Shape of the rate over time."`
+	// From is the rate a ramp starts from.
+	From float64 `key:"from" unit:"messages/s" doc:"ramp: the rate it starts from; it ends at producers.rate with the measured phase."`
+	// Steps are the rates of a step schedule, each for the same share of the measured phase.
+	Steps []float64 `key:"steps" unit:"messages/s" doc:"step: the rates, each for an equal share of the measured phase."`
+	// BurstEvery and BurstSize describe a burst schedule.
+	BurstEvery time.Duration `key:"burstEvery" doc:"burst: distance between the starts of two bursts; all messages of one are due at its start."`
+}
+
+// Consumers is the consuming side of the load.
+type Consumers struct {
+	Count int    `key:"count" doc:"Reader instances; the partitions are dealt out among them. 0 for none."`
+	Mode  string `key:"mode" enum:"partition" doc:"How readers get their partitions."`
+	Form  string `key:"form" enum:"batch,message" doc:"Which form of the reader receives: FetchBatch or one FetchMessage a message."`
+	From  string `key:"from" enum:"run,earliest" doc:"Where reading starts: at the end of the log as the run begins, or at its beginning."`
+}
+
+// Payload is what the messages hold.
+type Payload struct {
+	Size            int     `key:"size" unit:"bytes" doc:"Size of every value."`
+	Compressibility float64 `key:"compressibility" doc:"Share of a value that compresses away, from 0 (random) to 0.95."`
+	Keys            Keys    `key:"keys"`
+	// Stamp says where a message carries its producer, number, due time and checksum.
+	Stamp string `key:"stamp" enum:"auto,value,header,none" doc:"Where a message carries its number, due time and checksum, 32 bytes: in the value, in a record header, or nowhere (then there is no e2e and no integrity check). auto: in the value if it has 32 bytes, else in a header."`
+}
+
+// Keys says how keys are chosen.
+type Keys struct {
+	Kind string  `key:"kind" enum:"none,sequential,uniform,zipf" doc:"How the key of a message is chosen."`
+	Size int     `key:"size" unit:"bytes" doc:"Size of every key."`
+	N    int64   `key:"n" doc:"Number of different keys."`
+	Skew float64 `key:"skew" doc:"zipf: the exponent s, above 1."`
+}
+
+// Phases is the run's course: warm-up, measured phase, drain.
+type Phases struct {
+	WarmUp   time.Duration `key:"warmUp" doc:"Load before the measured phase, not in any figure."`
+	Duration time.Duration `key:"duration" doc:"Length of the measured phase."`
+	// Drain bounds the wait, after the last due time, for outcomes and arrivals.
+	Drain    time.Duration `key:"drain" doc:"Longest wait after the measured phase for outcomes still open; what is open then is counted as unknown."`
+	Interval time.Duration `key:"interval" doc:"Length of one window of the timeline and of the HdrHistogram log."`
+}
+
+// Validity are the limits of the verdict.
+type Validity struct {
+	MinRateShare     float64       `key:"minRateShare" doc:"Achieved share of the asked rate below which a run is invalid."`
+	MaxLateness      time.Duration `key:"maxLateness" doc:"Pacer lateness p99 that is always allowed."`
+	MaxLatenessShare float64       `key:"maxLatenessShare" doc:"Pacer lateness p99 allowed as a share of response p99."`
+	MaxCPUShare      float64       `key:"maxCpuShare" doc:"Share of the CPU it may use above which the generator is too busy."`
+	MaxStolenShare   float64       `key:"maxStolenShare" doc:"Share of CPU time stolen by the hypervisor above which a run is invalid."`
+	MaxPause         time.Duration `key:"maxPause" doc:"Longest pause of the generator itself that is allowed."`
+}

@@ -1,0 +1,128 @@
+package run
+
+import (
+	"context"
+
+	"github.com/kbench/kbench/results"
+)
+
+// Target is what the engine drives: a cluster through a client, or a scripted stand-in.
+//
+// The engine calls Prepare once, then opens producers and consumers, runs the phases, closes
+// every producer and consumer, asks for Report, and calls Finish once, also when Prepare
+// failed half-way. All waits are bounded by the context given.
+type Target interface {
+	// Prepare makes everything the run needs: topics with their leaders known, connections that
+	// are shared. A failure names what to do about it.
+	Prepare(ctx context.Context) error
+	// OpenProducer makes producer number id (0-based). Outcomes of its messages go to out.
+	OpenProducer(ctx context.Context, id int, out Outcomes) (Producer, error)
+	// OpenConsumer makes consumer number id (0-based). What it receives goes to in.
+	OpenConsumer(ctx context.Context, id int, in Arrivals) (Consumer, error)
+	// Mark is called at the start and at the end of the measured phase, so that counters that
+	// only ever grow (requests, bytes, retries) can be told apart by phase.
+	Mark(ctx context.Context, edge Edge)
+	// Report says what is known about topics, batches and the cluster after the run; filled
+	// fields are copied into the result.
+	Report(ctx context.Context) (Report, error)
+	// Finish removes what Prepare made.
+	Finish(ctx context.Context) error
+}
+
+// Edge is one end of the measured phase.
+type Edge int
+
+// The edges of the measured phase.
+const (
+	MeasureStart Edge = iota
+	MeasureEnd
+)
+
+// Report is what a target tells about itself after a run.
+type Report struct {
+	Topics  []results.Topic
+	Batches results.Batches
+	// Errors counts failed requests and messages by kind.
+	Errors map[string]int64
+	Events []results.Event
+}
+
+// Message is one message on its way through a target. It is made by Producer.NewMessages,
+// filled by the engine, handed over in a run by Producer.Send, and comes back through
+// Outcomes exactly once; then the engine uses it again.
+//
+// Instants are nanoseconds on the engine's clock (Clock), never wall-clock time.
+type Message struct {
+	Key, Value []byte // alias the payload source; valid until the outcome
+	Number     int64  // the message's number in the whole workload, from 0
+	Due        int64  // when the schedule says; equals Accepted in a closed loop
+	Accepted   int64  // one reading per run handed over, taken by the engine
+	Partition  int32  // filled by the target with the outcome
+	Err        error  // filled by the target with the outcome; nil means acked
+	// Handle belongs to the target: its own form of the message, made once with it.
+	Handle any
+}
+
+// Producer takes runs of messages.
+type Producer interface {
+	// NewMessages makes n messages for this producer, each with its Handle set.
+	NewMessages(n int) []*Message
+	// Send hands over a run, in order. It blocks while the target's bounds are full, until ctx
+	// ends. It returns how many of the run were taken: those, and only those, come back through
+	// Outcomes. err is non-nil when fewer were taken than given.
+	Send(ctx context.Context, batch []*Message) (taken int, err error)
+	// Flush waits until the outcome of everything taken so far is known, or ctx ends.
+	Flush(ctx context.Context) error
+	// Close ends the producer within ctx. Every message taken has its outcome by the time it
+	// returns.
+	Close(ctx context.Context) error
+}
+
+// Outcomes takes what became of messages. One run of messages shares the instants.
+// Implementations are called from the target's own goroutines, concurrently for different
+// runs; they do not block and do not keep the slice.
+type Outcomes interface {
+	// Decided reports a run of messages that were decided together. Written is when their
+	// request left (0 when unknown) and acked when the answer was read (with acks=0: when the
+	// request was written), on the engine's clock.
+	Decided(batch []*Message, written, acked int64)
+	// Request reports one finished request of the kind named (results.SeriesProduce …).
+	Request(kind string, written, read int64)
+}
+
+// Consumer receives until it is closed.
+type Consumer interface {
+	// Run receives until ctx ends, handing runs to the Arrivals given when it was opened.
+	// It returns nil when ctx ended.
+	Run(ctx context.Context) error
+	// Lag is the number of messages between the consumer's position and the end of its
+	// partitions as last seen; -1 when unknown. Safe to call at any time.
+	Lag() int64
+	// Close ends the consumer within ctx.
+	Close(ctx context.Context) error
+}
+
+// Arrival is one message received. Key, Value and Header alias the receive buffer and are
+// valid during the call only.
+type Arrival struct {
+	Key, Value []byte
+	// Header is the value of the kbench header of the message, nil without one.
+	Header    []byte
+	Partition int32
+	Topic     int32 // index of the topic among the run's topics
+	Offset    int64
+	// TimestampMs is the record's timestamp, milliseconds since 1970.
+	TimestampMs int64
+}
+
+// Arrivals takes what was received, from the consumer's goroutine, one run at a time. received
+// is one clock reading for the run.
+type Arrivals interface {
+	Received(batch []Arrival, received int64)
+	Request(kind string, written, read int64)
+}
+
+// Clock tells the engine's time: nanoseconds since an arbitrary origin, monotonic.
+type Clock interface {
+	Now() int64
+}
