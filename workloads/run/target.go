@@ -56,12 +56,24 @@ type Message struct {
 	Key, Value []byte // alias the payload source; valid until the outcome
 	Number     int64  // the message's number in the whole workload, from 0
 	Due        int64  // when the schedule says; equals Accepted in a closed loop
-	Accepted   int64  // one reading per run handed over, taken by the engine
-	Partition  int32  // filled by the target with the outcome
+	// Accepted is one reading per run handed over, taken by the engine just before Send. A
+	// target that made a message wait for room sets it again, to when the room was there:
+	// waiting for room is delay, not service.
+	Accepted  int64
+	Partition int32 // filled by the target with the outcome
 	Err        error  // filled by the target with the outcome; nil means acked
+	// Header is the stamp as the value of the kbench record header; nil when the stamp is in
+	// the value or left out. It is valid until the outcome, as Key and Value are.
+	Header []byte
 	// Handle belongs to the target: its own form of the message, made once with it.
 	Handle any
+
+	// open is true from before Send until the outcome; guarded by the producer's pool.
+	open bool
 }
+
+// HeaderName is the key of the record header that carries a message's stamp.
+const HeaderName = "kbench"
 
 // Producer takes runs of messages.
 type Producer interface {
@@ -69,7 +81,9 @@ type Producer interface {
 	NewMessages(n int) []*Message
 	// Send hands over a run, in order. It blocks while the target's bounds are full, until ctx
 	// ends. It returns how many of the run were taken: those, and only those, come back through
-	// Outcomes. err is non-nil when fewer were taken than given.
+	// Outcomes. err is non-nil when fewer were taken than given; unless ctx ended, it ends the
+	// whole run: what fails one message only is that message's outcome. The slice is the
+	// engine's again when Send returns.
 	Send(ctx context.Context, batch []*Message) (taken int, err error)
 	// Flush waits until the outcome of everything taken so far is known, or ctx ends.
 	Flush(ctx context.Context) error
@@ -93,7 +107,7 @@ type Outcomes interface {
 // Consumer receives until it is closed.
 type Consumer interface {
 	// Run receives until ctx ends, handing runs to the Arrivals given when it was opened.
-	// It returns nil when ctx ended.
+	// It returns nil when ctx ended; anything else ends the whole run, with that error.
 	Run(ctx context.Context) error
 	// Lag is the number of messages between the consumer's position and the end of its
 	// partitions as last seen; -1 when unknown. Safe to call at any time.
