@@ -1,0 +1,68 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of the client. Compare with errors.Is; brokers' own errors are wire.KafkaError values,
+// reached with errors.As.
+var (
+	// ErrClosed is returned by everything used after Close, and by what Close cut short.
+	ErrClosed = errors.New("kafka client is closed")
+	// ErrOutcomeUnknown marks a message that was written and whose answer never came: it may be
+	// in the log or not.
+	ErrOutcomeUnknown = errors.New("outcome unknown: the request was written, no answer came")
+	// ErrDeliveryTimeout marks a message without an outcome within Producer.DeliveryTimeout.
+	ErrDeliveryTimeout = errors.New("not delivered within producer.deliveryTimeout")
+	// ErrNoBrokers is returned when no seed and no known broker answers.
+	ErrNoBrokers = errors.New("no broker could be reached")
+	// ErrRetriesExhausted wraps the last error of a message that was retried Retry.Max times.
+	ErrRetriesExhausted = errors.New("retries exhausted")
+	// ErrTopicUnknown is returned for a topic that the cluster does not have.
+	ErrTopicUnknown = errors.New("unknown topic")
+	// ErrPartitionInvalid is returned when a partitioner names a partition the topic has not.
+	ErrPartitionInvalid = errors.New("partition out of range")
+)
+
+// MessageTooLargeError is the failure of a message over its size limit.
+type MessageTooLargeError struct {
+	Size  int    // of the message as a batch of its own, before compression, in bytes
+	Limit int    // that it exceeds, in bytes
+	Whose string // the setting that holds the limit
+}
+
+func (e *MessageTooLargeError) Error() string {
+	return fmt.Sprintf("message of %d bytes is larger than %s (%d bytes)", e.Size, e.Whose, e.Limit)
+}
+
+// PanicError is a panic in a user's function or in a stage, delivered as a failure.
+type PanicError struct {
+	Where string // the function that panicked
+	Value any    // what it panicked with
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic in %s: %v", e.Where, e.Value) }
+
+// ConfigProblem is one thing wrong with a Config.
+type ConfigProblem struct{ Key, Text string }
+
+// ConfigError lists every problem of a Config at once.
+type ConfigError struct{ Problems []ConfigProblem }
+
+func (e *ConfigError) Error() string {
+	s := "invalid configuration:"
+	for _, p := range e.Problems {
+		s += "\n  " + p.Key + ": " + p.Text
+	}
+	return s
+}
+
+// addressError says which broker an error came from.
+type addressError struct {
+	addr string
+	err  error
+}
+
+func (e *addressError) Error() string { return "broker " + e.addr + ": " + e.err.Error() }
+func (e *addressError) Unwrap() error { return e.err }

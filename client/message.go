@@ -1,0 +1,74 @@
+package client
+
+import (
+	"time"
+
+	"github.com/kbench/kbench/client/record"
+)
+
+// Header is one record header. A nil Value is null, which is distinct from an empty one.
+type Header = record.Header
+
+// ProducerMessage is one message to send. The producer reads it until its outcome has been
+// delivered; until then it must not be changed, and afterwards it may be used again.
+type ProducerMessage struct {
+	// Topic is where the message goes.
+	Topic string
+	// Key and Value are the bytes sent; nil is null, which is distinct from empty. They are
+	// copied into a batch some time between the call and the outcome.
+	Key, Value []byte
+	Headers    []Header
+	// Timestamp is the time of the message, to the millisecond. The zero value means the time
+	// the message reached its batch, read once for a run of messages.
+	Timestamp time.Time
+	// Partition is read by the manual partitioner, and written with the outcome: the partition
+	// the message was sent to, −1 when it never got one.
+	Partition int32
+	// Offset is written with the outcome: the offset in the partition, −1 where the broker does
+	// not tell (acks=0, failures, some duplicates).
+	Offset int64
+	// Metadata belongs to the caller and is not sent.
+	Metadata any
+
+	// Where the outcome goes; set by the entry points, read once by deliver.
+	sink deliveries
+	done func(*ProducerMessage, error)
+	// size is what Key and Value and Headers count against the producer's buffer bound.
+	size int32
+}
+
+// payloadBytes is what a message counts against the bound in bytes.
+func (m *ProducerMessage) payloadBytes() int {
+	n := len(m.Key) + len(m.Value)
+	for i := range m.Headers {
+		n += len(m.Headers[i].Key) + len(m.Headers[i].Value)
+	}
+	return n
+}
+
+// Delivery says what became of a run of messages that were decided together.
+type Delivery struct {
+	// Err is nil when the messages were acknowledged (with acks=0: written).
+	Err error
+	// Written is when the request that decided them left, zero when none did; Acked is when its
+	// answer was read, with acks=0 the same as Written. Both carry a monotonic reading.
+	Written, Acked time.Time
+}
+
+// Deliveries takes the outcomes of messages handed over by ProduceRun, in runs: consecutive
+// messages of one batch. It is called from the client's own goroutines, concurrently for
+// different partitions, with no lock held; it may produce again but must not block, and the
+// slice is not its to keep. Partition and Offset of every message are filled in.
+type Deliveries interface {
+	Delivered(batch []*ProducerMessage, d Delivery)
+}
+
+// deliveries is Deliveries; unexported so that the field in ProducerMessage stays our own.
+type deliveries = Deliveries
+
+// ProducerInterceptor sees every message before it is partitioned and may change it.
+// Interceptors run in the goroutine that hands the message over. A panic in one is contained:
+// the message goes on as it is and the panic is counted.
+type ProducerInterceptor interface {
+	OnSend(*ProducerMessage)
+}
