@@ -55,13 +55,14 @@ type Report struct {
 type Message struct {
 	Key, Value []byte // alias the payload source; valid until the outcome
 	Number     int64  // the message's number in the whole workload, from 0
-	Due        int64  // when the schedule says; equals Accepted in a closed loop
+	// Due is when the schedule says; in a closed loop, when the engine began to fill the run.
+	Due int64
 	// Accepted is one reading per run handed over, taken by the engine just before Send. A
 	// target that made a message wait for room sets it again, to when the room was there:
 	// waiting for room is delay, not service.
 	Accepted  int64
 	Partition int32 // filled by the target with the outcome
-	Err        error  // filled by the target with the outcome; nil means acked
+	Err       error // filled by the target with the outcome; nil means acked
 	// Header is the stamp as the value of the kbench record header; nil when the stamp is in
 	// the value or left out. It is valid until the outcome, as Key and Value are.
 	Header []byte
@@ -70,6 +71,7 @@ type Message struct {
 
 	// open is true from before Send until the outcome; guarded by the producer's pool.
 	open bool
+	seq  int64 // place among its producer's messages, warm-up included
 }
 
 // HeaderName is the key of the record header that carries a message's stamp.

@@ -1,0 +1,36 @@
+package run
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// frame is where a run's measured phase lies on the engine's clock, and how it is cut into
+// windows. It is made before anything is opened; start and end become known later, so both
+// are read atomically. Until then nothing is measured.
+type frame struct {
+	interval int64 // ns
+	open     bool  // there is a schedule, so due times mean something
+	start    atomic.Int64
+	end      atomic.Int64
+}
+
+// newFrame is a frame whose measured phase has not begun.
+func newFrame(interval int64, open bool) *frame {
+	f := &frame{interval: interval, open: open}
+	f.start.Store(math.MaxInt64)
+	f.end.Store(math.MaxInt64)
+	return f
+}
+
+// index is the number of the window that holds an instant at or after start.
+func (f *frame) index(at int64) int { return int((at - f.start.Load()) / f.interval) }
+
+// bounds are the instants at which window i begins and the next one does.
+func (f *frame) bounds(i int) (from, to int64) {
+	from = f.start.Load() + int64(i)*f.interval
+	return from, from + f.interval
+}
+
+// measured reports whether an instant lies in the measured phase.
+func (f *frame) measured(at int64) bool { return at >= f.start.Load() && at < f.end.Load() }

@@ -1,0 +1,123 @@
+package run
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+const (
+	chunkBits = 10
+	chunkLen  = 1 << chunkBits
+)
+
+// chunk is a window of one producer's sequence: one bit a message acked and one received.
+type chunk struct {
+	acked    [chunkLen / 64]uint64 // under the pool's lock
+	received [chunkLen / 64]atomic.Uint64
+}
+
+// whole stands for every chunk all of whose messages were received, so that a run's memory does
+// not grow with its length: only chunks with something missing are kept.
+var whole = new(chunk)
+
+// ledger knows, for one producer, which messages were acked and which arrived, exactly. The
+// load goroutine makes chunks ahead of sending, outcomes mark acked under the pool's lock,
+// consumers mark received without any lock, one goroutine retires.
+type ledger struct {
+	table   atomic.Pointer[[]atomic.Pointer[chunk]]
+	start   func() int64 // messages due before it are warm-up
+	made    int          // chunks made; of the load goroutine
+	retired int          // chunks before this one are whole; of the retiring goroutine
+}
+
+func newLedger(f *frame) *ledger {
+	l := &ledger{start: f.start.Load}
+	l.table.Store(new([]atomic.Pointer[chunk]))
+	return l
+}
+
+// reach makes room for sequence number seq. Of the load goroutine, before seq is sent.
+func (l *ledger) reach(seq int64) {
+	need := int(seq>>chunkBits) + 1
+	if need <= l.made {
+		return
+	}
+	table := *l.table.Load()
+	if need > len(table) {
+		grown := make([]atomic.Pointer[chunk], max(need, 2*len(table)))
+		for i := range table {
+			grown[i].Store(table[i].Load())
+		}
+		l.table.Store(&grown)
+		table = grown
+	}
+	for ; l.made < need; l.made++ {
+		table[l.made].Store(new(chunk))
+	}
+}
+
+// ack marks the acked messages of the measured phase. Called under the pool's lock.
+func (l *ledger) ack(batch []*Message) {
+	table, start := *l.table.Load(), l.start()
+	for _, m := range batch {
+		if m.Err == nil && m.Due >= start {
+			c := table[m.seq>>chunkBits].Load()
+			if c != whole {
+				c.acked[m.seq%chunkLen/64] |= 1 << (m.seq % 64)
+			}
+		}
+	}
+}
+
+// receive marks one message as received. again is true when it was before; known is false when
+// no such message was sent.
+func (l *ledger) receive(seq int64) (again, known bool) {
+	table := *l.table.Load()
+	if seq < 0 || seq>>chunkBits >= int64(len(table)) {
+		return false, false
+	}
+	c := table[seq>>chunkBits].Load()
+	switch c {
+	case nil:
+		return false, false
+	case whole:
+		return true, true
+	}
+	bit := uint64(1) << (seq % 64)
+	return c.received[seq%chunkLen/64].Or(bit)&bit != 0, true
+}
+
+// retire lets go of the chunks at the front of which everything arrived.
+func (l *ledger) retire() {
+	table := *l.table.Load()
+	for ; l.retired < len(table) && table[l.retired].Load().full(); l.retired++ {
+		table[l.retired].Store(whole)
+	}
+}
+
+func (c *chunk) full() bool {
+	if c == nil || c == whole {
+		return c == whole
+	}
+	for i := range c.received {
+		if c.received[i].Load() != ^uint64(0) {
+			return false
+		}
+	}
+	return true
+}
+
+// lost counts the messages that were acked and did not arrive. Called under the pool's lock.
+func (l *ledger) lost() (n int64) {
+	table := *l.table.Load()
+	for i := range table {
+		c := table[i].Load()
+		if c == nil || c == whole {
+			continue
+		}
+		for w, acked := range c.acked {
+			n += int64(bits.OnesCount64(acked &^ c.received[w].Load()))
+		}
+	}
+	return n
+}

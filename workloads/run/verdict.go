@@ -1,0 +1,248 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
+)
+
+// Facts are the numbers a verdict is made from.
+type Facts struct {
+	Open bool // a rate was asked for
+	// RateAsked and RateAchieved are messages a second.
+	RateAsked, RateAchieved float64
+	// Missing is how long the first answer took where there was no warm-up: answers that were
+	// still on their way at the end for that reason are not held against the rate.
+	Missing, Elapsed time.Duration
+
+	Attempted, Failed, Unknown int64
+	// Withheld is the part of Unknown that the target never took.
+	Withheld int64
+	Drain    time.Duration
+
+	LatenessP99, ResponseP99 time.Duration
+	CPUCores, CPUAvailable   float64
+	StolenShare              float64
+	PauseMax                 time.Duration
+	// Ceiling is what this generator can do with no cluster behind it, messages a second; 0
+	// when that is not known.
+	Ceiling float64
+
+	Clamped     map[string]int64 // by series
+	NegativeE2E int64
+	WorstE2E    time.Duration // the lowest value
+
+	Topics []results.Topic
+	// LeadersMayMove is true when a fault listed in the workload moves them.
+	LeadersMayMove bool
+	// EndedEarly says why the measured phase was not gone through to its end, "" when it was.
+	EndedEarly string
+	// PoolMax is the engine's own bound on open messages when it held the load back, else 0.
+	PoolMax int64
+	// Foreign counts arrivals that no producer of this run sent.
+	Foreign int64
+}
+
+// maxCeilingShare is the share of the generator's ceiling above which a rate asked for is near
+// enough to it to be worth a warning.
+const maxCeilingShare = 0.70
+
+// Judge says whether the measurement can be trusted, by the limits given; a limit of zero or
+// less is not applied. It never judges the cluster.
+func Judge(f Facts, limits workloads.Validity) results.Verdict {
+	j := judge{f: f, lim: limits}
+	j.course()
+	j.rate()
+	j.generator()
+	j.counts()
+	j.cluster()
+	j.warn()
+	return results.Verdict{Valid: len(j.reasons) == 0, Reasons: nonNil(j.reasons), Warnings: nonNil(j.warnings)}
+}
+
+type judge struct {
+	f                 Facts
+	lim               workloads.Validity
+	reasons, warnings []string
+}
+
+func (j *judge) invalid(format string, args ...any) {
+	j.reasons = append(j.reasons, fmt.Sprintf(format, args...))
+}
+
+func (j *judge) course() {
+	if j.f.EndedEarly != "" {
+		j.invalid("the measured phase ended after %s: %s", span(j.f.Elapsed), j.f.EndedEarly)
+	}
+	if j.f.Elapsed <= 0 {
+		j.invalid("nothing was measured")
+	}
+}
+
+func (j *judge) rate() {
+	f := j.f
+	if !f.Open || f.RateAsked <= 0 || f.Elapsed <= 0 {
+		return
+	}
+	share := f.RateAchieved / f.RateAsked
+	if left := f.Elapsed - f.Missing; left > 0 {
+		share *= float64(f.Elapsed) / float64(left)
+	}
+	if share >= j.lim.MinRateShare {
+		return
+	}
+	why := ""
+	if f.Failed > 0 && f.Attempted > 0 {
+		why = fmt.Sprintf("; %s of the messages failed", percent(float64(f.Failed)/float64(f.Attempted)))
+	}
+	j.invalid("rate not met (not sustained): %s messages/s of %s asked, %s, limit %s%s",
+		number(f.RateAchieved), number(f.RateAsked), percent(share), percent(j.lim.MinRateShare), why)
+}
+
+func (j *judge) generator() {
+	f := j.f
+	limit := max(j.lim.MaxLateness, time.Duration(float64(f.ResponseP99)*j.lim.MaxLatenessShare))
+	if f.Open && limit > 0 && f.LatenessP99 > limit {
+		j.invalid("the generator woke up late: lateness p99 %s, limit %s (%s or %s of response p99)",
+			span(f.LatenessP99), span(limit), span(j.lim.MaxLateness), percent(j.lim.MaxLatenessShare))
+	}
+	j.cpu()
+	if l := j.lim.MaxStolenShare; l > 0 && f.StolenShare > l {
+		j.invalid("the hypervisor took CPU away: %s stolen, limit %s", percent(f.StolenShare), percent(l))
+	}
+	if l := j.lim.MaxPause; l > 0 && f.PauseMax > l {
+		j.invalid("the generator itself stood still for %s, limit %s: latency of that time is its own",
+			span(f.PauseMax), span(l))
+	}
+}
+
+// cpu judges how busy the generator was. In a closed loop a busy generator is no error, but its
+// figure is then the generator's as much as the cluster's.
+func (j *judge) cpu() {
+	f := j.f
+	l := j.lim.MaxCPUShare
+	if l <= 0 || f.CPUAvailable <= 0 || f.CPUCores/f.CPUAvailable <= l {
+		return
+	}
+	used := fmt.Sprintf("%.2f of %.2f cores busy, %s, limit %s",
+		f.CPUCores, f.CPUAvailable, percent(f.CPUCores/f.CPUAvailable), percent(l))
+	if f.Open {
+		j.invalid("the generator was too busy: %s", used)
+		return
+	}
+	ceiling := "`kbench ceiling` tells what it can do with no cluster behind it"
+	if f.Ceiling > 0 {
+		ceiling = fmt.Sprintf("with no cluster behind it it does %s messages/s", number(f.Ceiling))
+	}
+	j.warnings = append(j.warnings, fmt.Sprintf(
+		"generator-bound: %s; the rate is the generator's as much as the cluster's (%s)", used, ceiling))
+}
+
+func (j *judge) counts() {
+	f := j.f
+	if f.Unknown > 0 {
+		held := ""
+		if f.Withheld > 0 {
+			held = fmt.Sprintf(" (%d of them were never taken by the client)", f.Withheld)
+		}
+		j.invalid("%d messages had no outcome when the drain of %s ended, limit 0%s", f.Unknown, span(f.Drain), held)
+	}
+	for _, name := range seriesOrder(f.Clamped) {
+		if n := f.Clamped[name]; n > 0 {
+			j.invalid("%d values of %s were above the histograms' range of 120 s, limit 0", n, name)
+		}
+	}
+	if f.NegativeE2E > 0 {
+		j.invalid("clocks disagree: %d messages were received before they were due, the worst %s before, limit 0",
+			f.NegativeE2E, span(-f.WorstE2E))
+	}
+}
+
+func (j *judge) cluster() {
+	if j.f.LeadersMayMove {
+		return
+	}
+	for _, t := range j.f.Topics {
+		moved, shrunk := 0, 0
+		for p := range min(len(t.LeadersBefore), len(t.LeadersAfter)) {
+			if t.LeadersBefore[p] != t.LeadersAfter[p] {
+				moved++
+			}
+		}
+		for p := range min(len(t.ISRBefore), len(t.ISRAfter)) {
+			if t.ISRAfter[p] < t.ISRBefore[p] {
+				shrunk++
+			}
+		}
+		if moved > 0 {
+			j.invalid("leaders moved during the run: %d of %d partitions of %s, limit 0", moved, t.Partitions, t.Name)
+		}
+		if shrunk > 0 {
+			j.invalid("in-sync replicas were lost during the run: in %d of %d partitions of %s, limit 0", shrunk, t.Partitions, t.Name)
+		}
+	}
+}
+
+func (j *judge) warn() {
+	f := j.f
+	if f.Open && f.Ceiling > 0 && f.RateAsked > maxCeilingShare*f.Ceiling {
+		j.warnings = append(j.warnings, fmt.Sprintf("the rate asked for, %s/s, is %s of this generator's ceiling of %s/s, limit %s",
+			number(f.RateAsked), percent(f.RateAsked/f.Ceiling), number(f.Ceiling), percent(maxCeilingShare)))
+	}
+	if f.PoolMax > 0 {
+		j.warnings = append(j.warnings, fmt.Sprintf(
+			"%d messages were open at once, the most this engine keeps; later ones had to wait, which is in delay and response", f.PoolMax))
+	}
+	if f.Foreign > 0 {
+		j.warnings = append(j.warnings, fmt.Sprintf("%d messages arrived that this run did not send; they are in no figure", f.Foreign))
+	}
+}
+
+// seriesOrder lists the names of a map for printing: as in seriesNames, then any others.
+func seriesOrder(m map[string]int64) []string {
+	names := make([]string, 0, len(m))
+	for _, name := range append(seriesNames[:], results.SeriesProduce, results.SeriesFetch) {
+		if _, there := m[name]; there {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func nonNil(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// span prints a duration with three significant digits.
+func span(d time.Duration) string {
+	if d <= 0 {
+		return d.String()
+	}
+	step := time.Duration(math.Pow10(max(0, int(math.Log10(float64(d)))-2)))
+	return d.Round(step).String()
+}
+
+// percent prints a share; two digits after the point close to the whole, one elsewhere.
+func percent(share float64) string {
+	digits := 1
+	if share > 0.98 && share < 1 {
+		digits = 2
+	}
+	s := fmt.Sprintf("%.*f", digits, share*100)
+	return strings.TrimRight(strings.TrimRight(s, "0"), ".") + " %"
+}
+
+// number prints a rate without needless digits.
+func number(v float64) string {
+	if v >= 1000 || v == math.Trunc(v) {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
