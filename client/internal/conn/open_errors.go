@@ -1,0 +1,157 @@
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/kbench/kbench/client/internal/wire"
+)
+
+// Kinds of OpenError, for errors.Is. Their text says what is wrong and what to do.
+var (
+	ErrAddress   = errors.New("the address is not usable: give host:port with a name that resolves")
+	ErrRefused   = errors.New("connection refused: no broker listens there; check host, port and advertised.listeners")
+	ErrDial      = errors.New("the connection could not be made; check host, port and network")
+	ErrDialSlow  = errors.New("no connection in time: a firewall, a wrong address or an overloaded broker; check them or raise the dial timeout")
+	ErrNoAnswer  = errors.New("connected, but no answer in time: not a Kafka broker, a TLS port that plaintext was sent to, or an overloaded broker")
+	ErrCancelled = errors.New("connecting was given up")
+	// ErrTLSPort: plaintext was sent to a TLS listener.
+	ErrTLSPort = errors.New("this looks like a TLS port: configure TLS, or use the broker's plaintext port")
+	// ErrClosedAtOnce: closed before the first answer; a TLS listener does that too.
+	ErrClosedAtOnce = errors.New("the broker closed the connection before its first answer: it is stopping, or the port expects TLS or something else than Kafka")
+	// ErrPlaintextPort: TLS was spoken to a listener that does not.
+	ErrPlaintextPort = errors.New("this does not look like a TLS port: turn TLS off, or use the broker's TLS port")
+	ErrNotKafka      = errors.New("this is not a Kafka broker: its answer is not of the Kafka protocol; check host and port")
+	// ErrCertificate: we do not trust the broker's certificate.
+	ErrCertificate = errors.New("the broker's certificate is not trusted: add its CA, or connect by a name that the certificate holds")
+	// ErrClientCertificate: the broker does not accept ours, or wants one.
+	ErrClientCertificate = errors.New("the broker refused the TLS handshake: it may ask for a client certificate, or not trust the one given")
+	ErrTLS               = errors.New("the TLS handshake failed")
+	ErrSetUp             = errors.New("the broker did not complete the set-up of the connection")
+)
+
+// OpenError says why a connection could not be opened.
+type OpenError struct {
+	Addr string
+	Kind error // one of the kinds above, or ErrNotKafka, …
+	Err  error // the detail
+}
+
+func (e *OpenError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("broker %s: %v", e.Addr, e.Kind)
+	}
+	return fmt.Sprintf("broker %s: %v (%v)", e.Addr, e.Kind, e.Err)
+}
+
+func (e *OpenError) Unwrap() []error { return []error{e.Kind, e.Err} }
+
+// Class for wire.Classify. Nothing of the caller's was sent. What a broker that starts, stops or
+// is overloaded can cause is retriable; what only a change of the configuration can cure is fatal.
+func (e *OpenError) Class() wire.Class {
+	switch e.Kind {
+	case ErrCancelled:
+		return wire.DefinitelyRefused
+	case ErrAddress, ErrTLSPort, ErrPlaintextPort, ErrNotKafka, ErrCertificate, ErrClientCertificate:
+		return wire.Fatal | wire.DefinitelyRefused
+	}
+	return wire.Retriable | wire.RefreshMetadata | wire.DefinitelyRefused
+}
+
+func dialError(addr string, timeout time.Duration, err error) error {
+	kind := ErrDial
+	var dns *net.DNSError
+	var address *net.AddrError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		kind = ErrRefused
+	case isTimeout(err):
+		kind = ErrDialSlow
+		err = fmt.Errorf("after %v: %w", timeout, err)
+	case errors.As(err, &dns) && dns.IsNotFound, errors.As(err, &address):
+		kind = ErrAddress
+	}
+	return &OpenError{Addr: addr, Kind: kind, Err: err}
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &t) && t.Timeout()
+}
+
+func tlsError(addr string, timeout time.Duration, err error) error {
+	kind := ErrTLS
+	var record tls.RecordHeaderError
+	switch {
+	case isCertificate(err):
+		kind = ErrCertificate
+	case isAlert(err):
+		kind = ErrClientCertificate
+	case errors.As(err, &record), isHangup(err):
+		kind = ErrPlaintextPort
+	case isTimeout(err):
+		kind = ErrNoAnswer
+		err = fmt.Errorf("TLS handshake, after %v: %w", timeout, err)
+	}
+	return &OpenError{Addr: addr, Kind: kind, Err: err}
+}
+
+func isCertificate(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
+}
+
+// isAlert says whether the peer sent a TLS alert. In TLS 1.3 that of a missing client certificate
+// comes only after the handshake, with the first read.
+func isAlert(err error) bool {
+	var alert tls.AlertError
+	var op *net.OpError
+	return errors.As(err, &alert) || errors.As(err, &op) && op.Op == "remote error"
+}
+
+// firstError says what it means when the first exchanges on a connection fail.
+func (c *Conn) firstError(err error) error {
+	var opened *OpenError
+	var version *wire.VersionError
+	if errors.As(err, &opened) || errors.As(err, &version) {
+		return err
+	}
+	kind := ErrSetUp
+	var protocol *ProtocolError
+	var decode *DecodeError
+	switch {
+	case errors.As(err, &protocol):
+		kind = ErrNotKafka
+		if isTLSAlert(protocol.First) {
+			kind = ErrTLSPort
+		}
+	case errors.As(err, &decode):
+		kind = ErrNotKafka
+	case isAlert(err):
+		kind = ErrClientCertificate
+	case errors.Is(err, ErrClosedByBroker):
+		kind = ErrClosedAtOnce
+		err = nil // the kind says it all
+	case errors.Is(err, ErrTimeout), isTimeout(err):
+		kind = ErrNoAnswer
+	}
+	var closed *ClosedError
+	if errors.As(err, &closed) {
+		err = closed.Cause // the address is said already
+	}
+	return &OpenError{Addr: c.addr, Kind: kind, Err: err}
+}
+
+// isTLSAlert says whether bytes begin a TLS alert record (RFC 8446, 5.1 and 6).
+func isTLSAlert(b [8]byte) bool { return b[0] == 0x15 && b[1] == 0x03 && b[2] <= 0x04 }
+
+func isHTTP(b [8]byte) bool { return string(b[:4]) == "HTTP" }
