@@ -76,19 +76,19 @@ type Provenance struct {
 
 // Host is the machine the load came from.
 type Host struct {
-	Hostname      string  `json:"hostname"`
-	OS            string  `json:"os"`
-	Kernel        string  `json:"kernel"`
-	CPUModel      string  `json:"cpuModel"`
-	CPUs          int     `json:"cpus"`
-	GOMAXPROCS    int     `json:"gomaxprocs"`
-	MemoryBytes   int64   `json:"memoryBytes"`
-	CgroupCPUs    float64 `json:"cgroupCpus,omitempty"`        // quota in cores; 0 when unlimited
-	CgroupMemory  int64   `json:"cgroupMemoryBytes,omitempty"` // 0 when unlimited
-	ClockSource   string  `json:"clockSource,omitempty"`
-	GoVersion     string  `json:"goVersion"`
-	TimerErrorNs  int64   `json:"timerErrorNs,omitempty"` // p50 overshoot of a 1 ms sleep
-	ClockReadNs   int64   `json:"clockReadNs,omitempty"`  // cost of one clock reading
+	Hostname     string  `json:"hostname"`
+	OS           string  `json:"os"`
+	Kernel       string  `json:"kernel"`
+	CPUModel     string  `json:"cpuModel"`
+	CPUs         int     `json:"cpus"`
+	GOMAXPROCS   int     `json:"gomaxprocs"`
+	MemoryBytes  int64   `json:"memoryBytes"`
+	CgroupCPUs   float64 `json:"cgroupCpus,omitempty"`        // quota in cores; 0 when unlimited
+	CgroupMemory int64   `json:"cgroupMemoryBytes,omitempty"` // 0 when unlimited
+	ClockSource  string  `json:"clockSource,omitempty"`
+	GoVersion    string  `json:"goVersion"`
+	TimerErrorNs int64   `json:"timerErrorNs,omitempty"` // p50 overshoot of a 1 ms sleep
+	ClockReadNs  int64   `json:"clockReadNs,omitempty"`  // cost of one clock reading
 }
 
 // Cluster is what was measured.

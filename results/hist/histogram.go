@@ -160,7 +160,8 @@ func (h *Histogram) sum() float64 {
 // Quantile is the value that a share q of all values do not exceed, by the definition of
 // hdrhistogram-go's ValueAtQuantile(100·q): the highest value of the bucket that holds the
 // value of rank q·Count+½ rounded down; for q ≤ 0 the lowest value of the first bucket. It can
-// therefore lie above Max by the width of a bucket. q outside 0…1 counts as the nearer end; an
+// therefore lie above Max by the width of a bucket. (The project's Java version rounds q·Count
+// up: it can name the next value in rank, which matters with few values only.) q outside 0…1 counts as the nearer end; an
 // empty histogram yields 0.
 func (h *Histogram) Quantile(q float64) int64 {
 	if h.count == 0 {
