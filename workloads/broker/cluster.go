@@ -331,7 +331,7 @@ func (f *Fault) Remove() { f.h.Remove() }
 // broker after all and waits for the next. fn runs on the broker's only goroutine: it must
 // neither block nor call the Cluster, except Answer.
 func (c *Cluster) Answer(key int16, fn func(node int32, request kmsg.Request) (kmsg.Response, error)) {
-	c.k.ControlKey(key, func(request kmsg.Request) (kmsg.Response, error, bool) { //nolint:revive // kfake's form
+	c.k.ControlKey(key, func(request kmsg.Request) (kmsg.Response, error, bool) {
 		response, err := fn(c.k.CurrentNode(), request)
 		return response, err, response != nil || err != nil
 	})
@@ -340,7 +340,7 @@ func (c *Cluster) Answer(key int16, fn func(node int32, request kmsg.Request) (k
 // Observe shows every request of this API key to fn, -1 for all keys, before the broker works
 // on it. fn runs on the broker's only goroutine, as in Answer.
 func (c *Cluster) Observe(key int16, fn func(node int32, request kmsg.Request)) {
-	c.k.ControlKey(key, func(request kmsg.Request) (kmsg.Response, error, bool) { //nolint:revive // kfake's form
+	c.k.ControlKey(key, func(request kmsg.Request) (kmsg.Response, error, bool) {
 		fn(c.k.CurrentNode(), request)
 		return nil, nil, false
 	})

@@ -1,0 +1,17 @@
+//go:build unix
+
+package broker
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// terminate asks a process to end, waking it first if it is paused.
+func terminate(p *os.Process) error {
+	return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT))
+}
+
+func pause(p *os.Process) error  { return p.Signal(syscall.SIGSTOP) }
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
