@@ -1,0 +1,187 @@
+package report
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/kbench/kbench/results"
+)
+
+// timeline is one run over time.
+type timeline struct {
+	look     look
+	headline string
+	target   float64 // messages a second asked for; 0 in a closed loop
+	consumes bool
+	moments  []moment
+	each     int // windows in a moment
+	events   []results.Event
+}
+
+// timelinePaper says how a timeline is laid out: panels share the time axis and stand below each
+// other.
+type timelinePaper struct {
+	paper
+	rate, latency, extra float64 // heights of the panels
+}
+
+var (
+	wideTimeline   = timelinePaper{paper{w: 960, left: 66, right: 20, top: 26, bottom: 44}, 100, 190, 64}
+	narrowTimeline = timelinePaper{paper{w: 360, left: 54, right: 12, top: 26, bottom: 42, narrow: true}, 74, 150, 50}
+	smallTimeline  = timelinePaper{paper{w: 460, left: 56, right: 12, top: 24, bottom: 42}, 62, 116, 40}
+)
+
+const panelGap = 30 // room above a panel for its title
+
+// panel is one plot of a timeline.
+type panel struct {
+	title  string
+	height float64
+	log    bool
+	format func(float64) string
+	lines  []panelLine
+	level  float64 // a line across, for the rate asked for; 0 for none
+}
+
+// panelLine is one line of a panel. key names it beside the title when there are several.
+type panelLine struct {
+	key, class, dash string
+	of               func(moment) float64
+}
+
+// panels are those a timeline has figures for.
+func (t timeline) panels(on timelinePaper) []panel {
+	rate := panel{title: "msg/s", height: on.rate, format: short, level: t.target,
+		lines: []panelLine{{"acked", "line", "", func(m moment) float64 { return m.rate }}}}
+	if t.consumes {
+		rate.lines = append(rate.lines, panelLine{"received", "line thin", "2 3", func(m moment) float64 { return m.received }})
+	}
+	all := []panel{rate, {title: t.headline, height: on.latency, log: true, format: shortDuration, lines: []panelLine{
+		{"max", "line thin", "2 3", func(m moment) float64 { return m.max }},
+		{"p99", "line bold", "", func(m moment) float64 { return m.p99 }},
+		{"p50", "line thin", "", func(m moment) float64 { return m.p50 }},
+	}}}
+	if t.known(func(m moment) float64 { return m.lag }) {
+		all = append(all, panel{title: "consumer lag, messages", height: on.extra, format: short,
+			lines: []panelLine{{"", "line", "", func(m moment) float64 { return m.lag }}}})
+	}
+	if t.known(func(m moment) float64 { return m.lateness }) {
+		all = append(all, panel{title: "pacer lateness, largest", height: on.extra, format: shortDuration,
+			lines: []panelLine{{"", "line", "", func(m moment) float64 { return m.lateness }}}})
+	}
+	return all
+}
+
+// known says whether a figure is ever above zero.
+func (t timeline) known(of func(moment) float64) bool {
+	for _, m := range t.moments {
+		if of(m) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// timelineChart draws a run over time.
+func timelineChart(t timeline, title string, on timelinePaper) string {
+	if len(t.moments) == 0 {
+		return ""
+	}
+	panels := t.panels(on)
+	on.h = on.top + on.bottom - panelGap
+	for _, p := range panels {
+		on.h += p.height + panelGap
+	}
+	last := t.moments[len(t.moments)-1]
+	x := axis{lo: math.Min(0, t.moments[0].at), hi: math.Max(last.at+last.length, 1e-3), from: on.left, to: on.w - on.right}
+	var d drawing
+	d.begin(on.class()+" timeline", title, on.w, on.h, attrs{"data-x", x.attr("")})
+	d.events(t.events, x, on)
+	top := on.top
+	for i, p := range panels {
+		d.panel(p, t, x, top, on.ticksAcross(), i == len(panels)-1)
+		top += p.height + panelGap
+	}
+	d.line("cursor", -9, on.top, -9, on.h-on.bottom)
+	return d.String()
+}
+
+// panel draws one plot; only the last has its time axis labelled.
+func (d *drawing) panel(p panel, t timeline, x axis, top float64, across int, last bool) {
+	values := []float64{p.level}
+	for _, l := range p.lines {
+		for _, m := range t.moments {
+			values = append(values, l.of(m))
+		}
+	}
+	scale := linearAxis
+	if p.log {
+		scale = logAxis
+	}
+	y := scale(values, top+p.height, top)
+	xs, xTitle := x.ticks(across, timeTick), ""
+	if last {
+		xTitle = "since the start of the measured phase"
+	} else {
+		for i := range xs {
+			xs[i].label = ""
+		}
+	}
+	d.frame(x, y, xs, y.ticks(ticksUp(p.height*1.6), p.format), xTitle, p.title)
+	if p.level > 0 {
+		d.line("target", x.from, y.at(p.level), x.to, y.at(p.level))
+	}
+	hue := " c" + strconv.Itoa(t.look.hue)
+	for _, l := range p.lines {
+		places := make([]place, len(t.moments))
+		for i, m := range t.moments {
+			places[i] = place{m.at + m.length/2, l.of(m)}
+		}
+		d.path(l.class+hue, l.dash, onPaper(places, x, y))
+	}
+	d.keys(p, hue, x.to, top-9)
+}
+
+// keys name the lines of a panel at the right end of its title, from the last to the first.
+func (d *drawing) keys(p panel, hue string, right, base float64) {
+	at := right
+	key := func(name, class, dash string) {
+		at -= 5.8 * float64(len(name))
+		d.text("key", "start", at, base, name)
+		d.path(class, dash, []place{{at - 22, base - 4}, {at - 5, base - 4}})
+		at -= 32
+	}
+	if p.level > 0 {
+		key("asked for", "target", "")
+	}
+	if len(p.lines) < 2 && p.level == 0 {
+		return
+	}
+	for i := len(p.lines) - 1; i >= 0; i-- {
+		key(p.lines[i].key, p.lines[i].class+hue, p.lines[i].dash)
+	}
+}
+
+// events draws marks across all panels, numbered as in the list below the picture.
+func (d *drawing) events(events []results.Event, x axis, on timelinePaper) {
+	for i, e := range events {
+		from, to := float64(e.AtNs)/1e9, float64(e.AtNs+e.DurationNs)/1e9
+		if to < x.lo || from > x.hi {
+			continue
+		}
+		left, right := x.at(from), x.at(to)
+		d.open("g", attrs{"class", "event", "data-tip", eventText(e)})
+		d.element("rect", attrs{"x", px(left - 1), "y", px(on.top), "width", px(math.Max(2, right-left+1)), "height", px(on.h - on.top - on.bottom)})
+		d.text("number", "middle", (left+right)/2, on.h-on.bottom-4, strconv.Itoa(i+1))
+		d.end("g")
+	}
+}
+
+// eventText is an event with its time.
+func eventText(e results.Event) string {
+	text := digits(float64(e.AtNs)/1e9, 3) + " s"
+	if e.DurationNs > 0 {
+		text += ", for " + duration(float64(e.DurationNs))
+	}
+	return text + ": " + e.Kind + " – " + e.Text
+}

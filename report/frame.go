@@ -1,0 +1,97 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// paper is the size of a picture in user units, which are CSS pixels at full width.
+type paper struct {
+	w, h                     float64
+	left, right, top, bottom float64 // margins around the plot
+	narrow                   bool    // made for a phone: fewer ticks, no room beside the plot
+}
+
+var (
+	widePaper   = paper{w: 960, h: 440, left: 66, right: 20, top: 30, bottom: 46}
+	narrowPaper = paper{w: 360, h: 340, left: 54, right: 12, top: 28, bottom: 44, narrow: true}
+)
+
+// class is what shows the picture on screens it was made for.
+func (p paper) class() string {
+	if p.narrow {
+		return "chart narrow"
+	}
+	return "chart wide"
+}
+
+// ticksAcross and ticksUp are how many ticks there is room for.
+func (p paper) ticksAcross() int { return max(3, int((p.w-p.left-p.right)/110)) }
+func ticksUp(height float64) int { return max(2, int(height/55)) }
+
+// attr describes an axis to the script that reads values off the picture: scale, values at the
+// ends, places of the ends.
+func (a axis) attr(kind string) string {
+	if kind == "" {
+		kind = map[bool]string{true: "log", false: "linear"}[a.log]
+	}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
+	return kind + " " + number(a.lo) + " " + number(a.hi) + " " + px(a.from) + " " + px(a.to)
+}
+
+// frame draws the grid, the ticks and the titles of a plot. The title of the upright axis stands
+// above it, where it can be read without turning one's head.
+func (d *drawing) frame(x, y axis, xs, ys []tick, xTitle, yTitle string) {
+	d.grid(x, y, xs, ys)
+	d.open("g", attrs{"class", "ty"})
+	for _, t := range ys {
+		if t.label != "" {
+			d.text("", "", x.from-7, y.at(t.value)+4, t.label)
+		}
+	}
+	d.end("g")
+	d.open("g", attrs{"class", "tx"})
+	for i, t := range xs {
+		at := x.at(t.value)
+		if i == len(xs)-1 { // stays on the paper
+			at = math.Min(at, x.to-2.2*float64(len(t.label)))
+		}
+		if t.label != "" {
+			d.text("", "", at, y.from+17, t.label)
+		}
+	}
+	d.end("g")
+	if yTitle != "" {
+		d.text("title", "", math.Max(2, x.from-52), y.to-11, yTitle)
+	}
+	if xTitle != "" {
+		d.text("title", "end", x.to, y.from+36, xTitle)
+	}
+}
+
+// grid draws a line for each tick, all in one path, thinner ones for those without a label on the
+// upright axis.
+func (d *drawing) grid(x, y axis, xs, ys []tick) {
+	var major, minor strings.Builder
+	for _, t := range ys {
+		into := &major
+		if t.label == "" {
+			into = &minor
+		}
+		into.WriteString("M" + px(x.from) + " " + px(y.at(t.value)) + "H" + px(x.to))
+	}
+	for _, t := range xs {
+		major.WriteString("M" + px(x.at(t.value)) + " " + px(y.from) + "V" + px(y.to))
+	}
+	if minor.Len() > 0 {
+		d.element("path", attrs{"class", "grid minor", "d", minor.String()})
+	}
+	d.element("path", attrs{"class", "grid", "d", major.String()})
+	d.element("path", attrs{"class", "axis", "d", "M" + px(x.from) + " " + px(y.from) + "H" + px(x.to)})
+}
+
+// timeTick labels seconds since the start of a run.
+func timeTick(v float64) string {
+	return strconv.FormatFloat(v, 'f', -1, 64) + " s"
+}

@@ -1,0 +1,176 @@
+package report
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/kbench/kbench/results"
+)
+
+//go:embed templates
+var templates embed.FS
+
+var pageTemplate = template.Must(template.New("report.html").Funcs(template.FuncMap{
+	"use": useSwatch, "dur": func(ns int64) string { return duration(float64(ns)) }, "count": count,
+}).ParseFS(templates, "templates/*.html"))
+
+// HTML writes the report of a result as one file that needs nothing else: no network, no fonts,
+// and no script to be read (the script adds pointing, hiding and sorting). Curves and timelines
+// are read from dir, which may be nil; see Named. The errors are those of w.
+func HTML(w io.Writer, r *results.Result, dir *results.Dir) error {
+	return writeHTML(w, newView(Named{Dir: dir, Result: r}))
+}
+
+func writeHTML(w io.Writer, v *view) error {
+	data, err := newPage(v)
+	if err != nil {
+		return err
+	}
+	if err := pageTemplate.ExecuteTemplate(w, "report.html", data); err != nil {
+		return fmt.Errorf("writing the HTML report: %w", err)
+	}
+	return nil
+}
+
+// page is what the template fills in.
+type page struct {
+	Title, Subtitle string
+	Policy          string // what the browser may load: nothing but what is in the page
+	Style           template.CSS
+	Script          template.JS
+	Swatches        template.HTML
+	Descriptions    []string
+	Badges          []badge
+	Banners, Notes  []string
+	Unread          []string // what could not be read
+	Single          *singlePage
+	Table           *sweepTable
+	Frontier        *plotPage
+	Percentiles     *plotPage
+	Timelines       []timelinePage
+	LeftOut         string // timelines that are not drawn, and why
+	Sources         []sourcePage
+}
+
+// badge is a short verdict: Kind is good, bad or mild.
+type badge struct{ Kind, Text string }
+
+func newPage(v *view) (*page, error) {
+	style, err := templates.ReadFile("templates/report.css")
+	if err != nil {
+		return nil, fmt.Errorf("reading the report's style sheet: %w", err)
+	}
+	script, err := templates.ReadFile("templates/report.js")
+	if err != nil {
+		return nil, fmt.Errorf("reading the report's script: %w", err)
+	}
+	hash := sha256.Sum256(script)
+	d := &page{
+		Policy: "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'",
+		Style:  template.CSS(hueStyle() + string(style)), Script: template.JS(script),
+		Title: v.title(), Subtitle: v.subtitle(), Badges: badges(v.tally()), Notes: v.notes(),
+	}
+	for _, src := range v.sources {
+		if text := src.result.Workload.Description; text != "" {
+			d.Descriptions = append(d.Descriptions, text)
+		}
+	}
+	t := v.tally()
+	if t.embedded {
+		d.Banners = append(d.Banners, noteEmbedded)
+	}
+	if t.interrupted {
+		d.Banners = append(d.Banners, "interrupted: what was finished is all here")
+	}
+	d.fill(v)
+	for _, src := range v.sources {
+		d.Unread = append(d.Unread, src.notes...)
+		d.Sources = append(d.Sources, newSourcePage(src))
+	}
+	return d, nil
+}
+
+// fill adds the figures and the plots.
+func (d *page) fill(v *view) {
+	d.Swatches = swatches(max(len(v.points), 8))
+	if p := v.single(); p != nil {
+		d.Single = newSinglePage(p)
+	} else {
+		d.Table = newSweepTable(v)
+		d.Frontier = newFrontierPage(v)
+	}
+	d.Percentiles = newPercentilesPage(v)
+	d.Timelines, d.LeftOut = newTimelinePages(v)
+}
+
+// title names what was run.
+func (v *view) title() string {
+	var names []string
+	for _, src := range v.sources {
+		names = append(names, src.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// subtitle is that of the terminal; several results have their own in their sections.
+func (v *view) subtitle() string {
+	if len(v.sources) == 1 {
+		return subtitle(v)
+	}
+	t := v.tally()
+	return plural(len(v.sources), "result") + " · " + plural(t.points, "point") + " · " + plural(t.runs, "run")
+}
+
+// badges sum up the verdicts.
+func badges(t tally) []badge {
+	var bs []badge
+	switch {
+	case t.runs == 0:
+		bs = append(bs, badge{"mild", "nothing was run"})
+	case t.invalid == 0 && t.runs == 1:
+		bs = append(bs, badge{"good", "✓ VALID"})
+	case t.invalid == 0:
+		bs = append(bs, badge{"good", fmt.Sprintf("✓ VALID – all %s", plural(t.runs, "run"))})
+	case t.runs == 1:
+		bs = append(bs, badge{"bad", "✗ INVALID"})
+	default:
+		bs = append(bs, badge{"bad", fmt.Sprintf("✗ INVALID – %d of %s", t.invalid, plural(t.runs, "run"))})
+	}
+	if t.broken > 0 {
+		bs = append(bs, badge{"bad", "✗ threshold broken in " + plural(t.broken, "run")})
+	}
+	if t.skipped > 0 && t.runs > 0 {
+		bs = append(bs, badge{"mild", plural(t.skipped, "point") + " not run"})
+	}
+	return bs
+}
+
+// hueStyle gives the classes of the palette their colours, for light and dark grounds and paper.
+func hueStyle() string {
+	var light, dark, classes strings.Builder
+	for i, h := range palette {
+		fmt.Fprintf(&light, "--c%d:%s;", i, h.light)
+		fmt.Fprintf(&dark, "--c%d:%s;", i, h.dark)
+		fmt.Fprintf(&classes, ".c%d{color:var(--c%d)}\n", i, i)
+	}
+	return ":root{" + light.String() + "}\n@media screen and (prefers-color-scheme:dark){:root{" + dark.String() + "}}\n" + classes.String()
+}
+
+// swatches defines the keys of the first n looks, to be used by number.
+func swatches(n int) template.HTML {
+	var b strings.Builder
+	b.WriteString(`<svg class="defs" aria-hidden="true"><defs>`)
+	for i := range n {
+		b.WriteString(swatch(i, lookOf(i)))
+	}
+	return template.HTML(b.String() + "</defs></svg>")
+}
+
+func useSwatch(i int) template.HTML {
+	return template.HTML(fmt.Sprintf(`<svg class="swatch" aria-hidden="true"><use href="#k%d"/></svg>`, i))
+}

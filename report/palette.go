@@ -1,0 +1,49 @@
+package report
+
+import "image/color"
+
+// The hues are Okabe and Ito's (2008), which stay apart in the common kinds of colour blindness.
+// Their yellow is darkened, for it vanishes on white, and their black is a grey that stands on
+// both grounds. Order puts the hues that differ most first.
+var palette = []hue{
+	{"#0072b2", "#4aa8e0", color.RGBA{0x00, 0x72, 0xb2, 0xff}}, // blue
+	{"#d55e00", "#f0803c", color.RGBA{0xd5, 0x5e, 0x00, 0xff}}, // vermilion
+	{"#009e73", "#1fbf94", color.RGBA{0x00, 0x9e, 0x73, 0xff}}, // green
+	{"#b0578d", "#d98cb9", color.RGBA{0xb0, 0x57, 0x8d, 0xff}}, // purple
+	{"#c98500", "#f0b43c", color.RGBA{0xc9, 0x85, 0x00, 0xff}}, // orange
+	{"#3a9bd0", "#8fd0f5", color.RGBA{0x3a, 0x9b, 0xd0, 0xff}}, // sky
+	{"#8a8000", "#d8cc4a", color.RGBA{0x8a, 0x80, 0x00, 0xff}}, // olive, for yellow
+	{"#5f6672", "#a8b0bd", color.RGBA{0x5f, 0x66, 0x72, 0xff}}, // grey, for black
+}
+
+// Colours of plots that stand for no point.
+var (
+	paperWhite  = color.Gray{0xff}
+	axisGrey    = color.Gray{0x80}
+	eventOrange = color.RGBA{0xc9, 0x85, 0x00, 0xff}
+)
+
+// hue is one colour on a light and on a dark ground.
+type hue struct {
+	light, dark string
+	rgba        color.RGBA
+}
+
+// shapes are the marker shapes; see marker for their outlines.
+var shapes = []string{"circle", "square", "triangle", "diamond", "wedge", "pentagon", "cross", "star"}
+
+// dashes are the line patterns, as SVG dash arrays in user units; the first is solid.
+var dashes = []string{"", "6 3", "2 3", "9 3 2 3"}
+
+// look is how one point is drawn, everywhere in a report. The first 64 points differ in hue or
+// shape; lines of the same hue differ in their dashes for the first 32.
+type look struct {
+	hue, shape, dash int
+}
+
+// lookOf gives the look of the i-th point of a report.
+func lookOf(i int) look {
+	n := len(palette)
+	lap := i / n
+	return look{hue: i % n, shape: (i + lap) % len(shapes), dash: lap % len(dashes)}
+}
