@@ -15,10 +15,13 @@ type frame struct {
 	end      atomic.Int64
 }
 
+// notYet is the start of a measured phase that has not been set.
+const notYet = math.MaxInt64
+
 // newFrame is a frame whose measured phase has not begun.
 func newFrame(interval int64, open bool) *frame {
 	f := &frame{interval: interval, open: open}
-	f.start.Store(math.MaxInt64)
+	f.start.Store(notYet)
 	f.end.Store(math.MaxInt64)
 	return f
 }

@@ -21,9 +21,10 @@ type recorder struct {
 	touched []int   // windows with a cell
 	spare   []*cell // reset ones, used again
 
-	decided                  int64 // messages of every phase
-	ackedInPhase, phaseBytes int64 // acked during the measured phase, whenever they were due
+	decided                  int64 // messages of every phase, whatever became of them
+	ackedInPhase, phaseBytes int64 // acked (or received) during the measured phase, whenever due
 	ackedEver                int64 // of every phase
+	measuredAcked            int64 // of the measured phase
 	firstFailure             error
 	lastAcked                int64 // latest instant a measured message was acked
 	errors                   map[string]int64
@@ -117,6 +118,17 @@ func (r *recorder) tally(ok, failed, bytes, acked int64) {
 	}
 }
 
+// tallyArrived keeps the counts of arrivals that do not belong to a window.
+func (r *recorder) tallyArrived(n, received int64) {
+	if n == 0 {
+		return
+	}
+	if r.frame.measured(received) {
+		r.ackedInPhase += n
+	}
+	r.lastAcked = max(r.lastAcked, received)
+}
+
 // inWindow records messages of one window. Those handed over together have the same service
 // time, which is recorded once for all of them.
 func (r *recorder) inWindow(c *cell, batch []*Message, acked int64) {
@@ -151,6 +163,7 @@ func (r *recorder) inWindow(c *cell, batch []*Message, acked int64) {
 	c.acked += ok
 	c.failed += failed
 	c.ackedBytes += bytes
+	r.measuredAcked += ok
 	if ok > 0 {
 		r.lastAcked = max(r.lastAcked, acked)
 	}
@@ -194,6 +207,15 @@ func (r *recorder) request(kind string, written, read int64) {
 	}
 	r.mu.Lock()
 	r.cell(r.frame.index(read)).request(kind).Record(read - written)
+	r.mu.Unlock()
+}
+
+// unknown takes down a message of the measured phase whose outcome is not known at an age.
+func (r *recorder) unknown(due, age int64) {
+	r.mu.Lock()
+	c := r.cell(r.frame.index(due))
+	c.unknown++
+	c.at(slotUnknown).Record(age)
 	r.mu.Unlock()
 }
 

@@ -2,7 +2,9 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,7 +153,7 @@ func (j *judge) counts() {
 		}
 		j.invalid("%d messages had no outcome when the drain of %s ended, limit 0%s", f.Unknown, span(f.Drain), held)
 	}
-	for _, name := range seriesOrder(f.Clamped) {
+	for _, name := range slices.Sorted(maps.Keys(f.Clamped)) {
 		if n := f.Clamped[name]; n > 0 {
 			j.invalid("%d values of %s were above the histograms' range of 120 s, limit 0", n, name)
 		}
@@ -200,17 +202,6 @@ func (j *judge) warn() {
 	if f.Foreign > 0 {
 		j.warnings = append(j.warnings, fmt.Sprintf("%d messages arrived that this run did not send; they are in no figure", f.Foreign))
 	}
-}
-
-// seriesOrder lists the names of a map for printing: as in seriesNames, then any others.
-func seriesOrder(m map[string]int64) []string {
-	names := make([]string, 0, len(m))
-	for _, name := range append(seriesNames[:], results.SeriesProduce, results.SeriesFetch) {
-		if _, there := m[name]; there {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 func nonNil(s []string) []string {

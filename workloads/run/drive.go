@@ -1,0 +1,301 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kbench/kbench/results"
+)
+
+// conductor holds what takes a run through its phases. The contexts nest: hard ends
+// everything, drain ends waiting for outcomes, stop ends sending.
+type conductor struct {
+	*engine
+	interrupt context.Context
+
+	drain, stop, consume            context.Context
+	endDrain, endSending, endReader context.CancelFunc
+
+	loaded chan struct{} // closed when every load goroutine has ended
+	others sync.WaitGroup
+	err    error // why the run ends early
+}
+
+// drive puts the load on, from the first message of the warm-up to the last outcome. Every
+// goroutine it starts has ended when it returns.
+func (e *engine) drive(ctx context.Context) error {
+	c := &conductor{engine: e, interrupt: ctx, loaded: make(chan struct{})}
+	c.drain, c.endDrain = context.WithCancel(e.spec.HardCtx)
+	c.stop, c.endSending = context.WithCancel(c.drain)
+	c.consume, c.endReader = context.WithCancel(e.spec.HardCtx)
+	watching, endWatch := context.WithCancel(context.Background())
+	defer endWatch()
+
+	c.startReaders()
+	c.lay()
+	k := newKeeper(e)
+	c.others.Go(func() { e.watch.run(watching) }) // both: ended by endWatch, awaited below
+	c.others.Go(func() { k.run(watching) })
+	c.startLoad()
+
+	c.measure(k)
+	c.drained(k)
+	c.endDrain()
+	<-c.loaded
+	c.cut()
+	c.endReader()
+	endWatch()
+	c.others.Wait()
+	c.endSending()
+	return c.summon()
+}
+
+// summon gives the error the run ends with: what broke it off, or what failed meanwhile.
+func (c *conductor) summon() error {
+	select {
+	case err := <-c.failed:
+		if c.err == nil {
+			c.err = err
+		}
+	default:
+	}
+	return c.err
+}
+
+// startReaders starts a goroutine a consumer. endReader stops them; others waits for them.
+func (c *conductor) startReaders() {
+	for id, r := range c.readers {
+		c.others.Go(func() {
+			if err := r.Run(c.consume); err != nil && c.consume.Err() == nil {
+				c.fatal(fmt.Errorf("consumer %d: %w", id, err))
+			}
+		})
+	}
+}
+
+// lay fixes when the phases begin and end. A moment is left for goroutines to get ready.
+func (c *conductor) lay() {
+	p := &c.def.Producers
+	lead := 5*time.Millisecond + time.Duration(p.Count)*5*time.Microsecond
+	warmUp := int64(c.def.Phases.WarmUp)
+	begin := c.clock.Now() + int64(lead)
+	start := begin + warmUp
+	length := int64(c.def.Phases.Duration)
+	if c.frame.open {
+		c.course.legs, length = openLegs(c.def, begin, start)
+	} else if p.Messages > 0 && p.Count > 0 {
+		c.course.quota = new(atomic.Int64)
+		c.course.quota.Store(p.Messages)
+	}
+	if length > 0 {
+		c.frame.end.Store(start + length)
+	}
+	c.frame.start.Store(start)
+}
+
+// startLoad starts a goroutine a producer. They end by themselves when everything due is
+// decided, or are ended by endSending and endDrain; loaded tells when all have.
+func (c *conductor) startLoad() {
+	var load sync.WaitGroup
+	for _, l := range c.loaders {
+		load.Go(func() { l.load(c.stop, c.drain) })
+	}
+	go func() { // ends after the load goroutines; drive waits for loaded
+		load.Wait()
+		close(c.loaded)
+	}()
+}
+
+// measure waits through warm-up and measured phase, and ends it early when it must.
+func (c *conductor) measure(k *keeper) {
+	k.enter(PhaseWarmUp, time.Duration(c.frame.start.Load()-c.clock.Now()))
+	if !c.sleep(c.frame.start.Load(), nil) {
+		c.breakOff()
+		return
+	}
+	c.spec.Target.Mark(c.drain, MeasureStart)
+	c.edges[0] = results.ReadUsage()
+	k.enter(PhaseMeasure, c.def.Phases.Duration)
+	finished := c.finished()
+	if !c.sleep(c.frame.end.Load(), finished) {
+		c.breakOff()
+	} else if now := c.clock.Now(); finished != nil && now < c.frame.end.Load() {
+		c.endAtLast(now)
+	}
+	c.edges[1] = results.ReadUsage()
+	c.spec.Target.Mark(c.drain, MeasureEnd)
+}
+
+// finished tells when a measured phase that is bounded by a number of messages is complete:
+// when all of them are decided, or received where nothing is produced.
+func (c *conductor) finished() <-chan struct{} {
+	switch {
+	case c.course.quota != nil:
+		return c.loaded
+	case len(c.loaders) == 0 && c.def.Producers.Messages > 0:
+		return c.receivedAll()
+	}
+	return nil
+}
+
+// receivedAll gives a channel that is closed once enough was received. The goroutine that
+// closes it ends with endReader at the latest; others waits for it.
+func (c *conductor) receivedAll() <-chan struct{} {
+	done := make(chan struct{})
+	c.others.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for c.found().received < c.def.Producers.Messages {
+			select {
+			case <-tick.C:
+			case <-c.consume.Done():
+				return
+			}
+		}
+		close(done)
+	})
+	return done
+}
+
+// endAtLast ends a phase bounded by messages at its last outcome; now, when there was none.
+func (c *conductor) endAtLast(now int64) {
+	var last int64
+	for _, r := range c.allRecorders() {
+		r.mu.Lock()
+		last = max(last, r.lastAcked)
+		r.mu.Unlock()
+	}
+	if last <= c.frame.start.Load() {
+		last = now
+	}
+	c.frame.end.Store(last)
+}
+
+// sleep waits until the clock reads at. False when the run is interrupted or has failed; true
+// at once when early is closed.
+func (c *conductor) sleep(at int64, early <-chan struct{}) bool {
+	timer := time.NewTimer(time.Duration(at - c.clock.Now()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-early:
+		return true
+	case <-c.interrupt.Done():
+		c.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(c.interrupt))
+	case <-c.spec.HardCtx.Done():
+		c.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(c.spec.HardCtx))
+	case err := <-c.failed:
+		c.err = err
+	}
+	return false
+}
+
+// breakOff ends the measured phase now.
+func (c *conductor) breakOff() {
+	c.endSending()
+	now := c.clock.Now()
+	c.frame.end.Store(max(min(now, c.frame.end.Load()), c.frame.start.Load()))
+	c.ended = c.err.Error()
+}
+
+// drained waits, within bounds, until every outcome is known and everything acked has arrived.
+func (c *conductor) drained(k *keeper) {
+	bound := c.def.Phases.Drain
+	if c.err != nil {
+		bound = c.spec.InterruptDrain
+	}
+	begin := c.clock.Now()
+	k.enter(PhaseDrain, bound)
+	deadline := begin + int64(bound)
+	if !c.sleepDraining(deadline, c.loaded) {
+		c.endSending()
+		deadline = min(deadline, c.clock.Now()+int64(c.spec.InterruptDrain))
+		c.sleepHard(deadline, c.loaded)
+	}
+	c.endDrain()
+	<-c.loaded
+	c.arrived(deadline)
+	c.cutAt = bound
+	k.enter(PhaseClose, 0)
+}
+
+// sleepDraining is sleep for the drain: an error that is known already does not end it.
+func (c *conductor) sleepDraining(deadline int64, early <-chan struct{}) bool {
+	if c.err != nil {
+		c.sleepHard(deadline, early)
+		return true
+	}
+	return c.sleep(deadline, early)
+}
+
+// sleepHard waits until the clock reads at, early is closed, or everything is to end at once.
+func (c *conductor) sleepHard(at int64, early <-chan struct{}) {
+	timer := time.NewTimer(time.Duration(at - c.clock.Now()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-early:
+	case <-c.spec.HardCtx.Done():
+	}
+}
+
+// quiet is how long nothing may arrive, with the consumers at the end of their partitions,
+// before what is missing is taken to be lost.
+const quiet = time.Second
+
+// arrived waits until every acked message was received, the consumers have nothing left to
+// read, or deadline.
+func (c *conductor) arrived(deadline int64) {
+	if len(c.readers) == 0 || len(c.loaders) == 0 || c.err != nil {
+		return
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	var seen int64
+	since := c.clock.Now()
+	for now := since; now < deadline && !c.allArrived(); now = c.clock.Now() {
+		if n := c.handled(c.readerRecorders()); n != seen || c.lag() != 0 {
+			seen, since = n, now
+		}
+		if now-since >= int64(quiet) || !c.sleepTick(tick.C) {
+			return
+		}
+	}
+}
+
+// sleepTick waits for one tick; false when the run is interrupted meanwhile.
+func (c *conductor) sleepTick(tick <-chan time.Time) bool {
+	select {
+	case <-tick:
+		return true
+	case <-c.interrupt.Done():
+		c.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(c.interrupt))
+	case <-c.spec.HardCtx.Done():
+		c.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(c.spec.HardCtx))
+	case err := <-c.failed:
+		c.err = err
+	}
+	return false
+}
+
+// cut counts what is still open as unknown, and what was due and never taken as well, unless
+// sending was broken off on purpose.
+func (c *conductor) cut() {
+	now := c.clock.Now()
+	rec := newRecorder(c.frame)
+	for _, l := range c.loaders {
+		l.pool.cut(func(m *Message) {
+			if m.Due >= c.frame.start.Load() {
+				rec.unknown(m.Due, now-rec.since(m))
+			}
+		})
+		if c.frame.open && c.ended == "" {
+			c.withheld += l.withheld(func(due int64) { rec.unknown(due, now-due) })
+		}
+	}
+	c.timeline.collect(rec, notYet)
+}

@@ -1,0 +1,252 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
+)
+
+// Execute runs one point once: it prepares the target, opens producers and consumers, goes
+// through warm-up, measured phase and drain, closes everything and sums up.
+//
+// Cancelling ctx interrupts the run: sending stops, outcomes are awaited for Spec.InterruptDrain,
+// and the error wraps ErrInterrupted. Whenever load was started the Outcome is there, also
+// beside an error, with what was measured until then.
+func Execute(ctx context.Context, spec Spec) (*Outcome, error) {
+	spec, err := spec.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEngine(spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.open(ctx); err != nil {
+		e.finish()
+		return nil, e.orInterrupted(ctx, err)
+	}
+	err = e.drive(ctx)
+	e.shut()
+	out := e.outcome(err)
+	e.finish()
+	return out, err
+}
+
+// engine is one execution. Its fields are set up before the goroutines that read them start.
+type engine struct {
+	spec  Spec
+	def   *workloads.Definition
+	clock Clock
+	wall  int64 // unix ns at the clock's origin
+	frame *frame
+
+	course    course
+	stamping  stamping
+	recorders []*recorder    // producers are spread over them
+	taken     []atomic.Int64 // by recorder: messages the target took
+	loaders   []*loader
+	receivers []*receiver
+	readers   []Consumer
+	timeline  *timeline
+	watch     *watch
+
+	// failed carries the first fatal error. Anyone may write it, once; drive reads it; it is
+	// never closed.
+	failed chan error
+
+	// What the phases leave for the summary.
+	edges    [2]results.Usage
+	withheld int64
+	cutAt    time.Duration // how long the drain took
+	ended    string        // why the measured phase ended early, "" when it did not
+	report   Report
+	notes    []string // what went wrong in closing, for the verdict's warnings
+}
+
+func newEngine(spec Spec) (*engine, error) {
+	d := &spec.Definition
+	e := &engine{spec: spec, def: d, clock: spec.Clock, wall: wallBase(spec.Clock),
+		frame:  newFrame(int64(d.Phases.Interval), isOpen(d)),
+		failed: make(chan error, 1)}
+	var err error
+	if e.stamping, err = newStamping(d, e.wall+e.clock.Now()); err != nil {
+		return nil, err
+	}
+	filler, err := newFiller(d, e.stamping, e.wall)
+	if err != nil {
+		return nil, err
+	}
+	n := max(1, min(runtime.GOMAXPROCS(0), d.Producers.Count))
+	for range n {
+		e.recorders = append(e.recorders, newRecorder(e.frame))
+	}
+	e.taken = make([]atomic.Int64, n)
+	e.timeline = &timeline{frame: e.frame}
+	e.watch = newWatch(e.clock, e.frame, int64(d.Validity.MaxPause))
+	e.course = course{clock: e.clock, producers: int64(d.Producers.Count), run: d.Producers.Run,
+		pacer: choosePacer(d.Producers.Pacer, d.Producers.Count, runtime.GOMAXPROCS(0)),
+		frame: e.frame, filler: filler, fatal: e.fatal}
+	return e, nil
+}
+
+// fatal ends the run with err, unless it is ending with another already.
+func (e *engine) fatal(err error) {
+	select {
+	case e.failed <- err:
+	default:
+	}
+}
+
+// openers bounds how many producers are opened or closed at the same time.
+const openers = 64
+
+// open prepares the target and opens everything. ctx ends it at once.
+func (e *engine) open(ctx context.Context) error {
+	ctx, cancel := withHard(ctx, e.spec.HardCtx)
+	defer cancel()
+	if err := e.spec.Target.Prepare(ctx); err != nil {
+		return fmt.Errorf("preparing: %w", err)
+	}
+	e.prepareLoaders()
+	if err := e.openConsumers(ctx); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(openers)
+	for _, l := range e.loaders {
+		g.Go(func() error { return e.openProducer(gctx, l) }) // Wait below waits for them
+	}
+	return g.Wait()
+}
+
+// withHard is ctx that also ends with hard.
+func withHard(ctx, hard context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(hard, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (e *engine) prepareLoaders() {
+	for id := range e.def.Producers.Count {
+		shard := id % len(e.recorders)
+		e.loaders = append(e.loaders, &loader{course: &e.course, id: int64(id),
+			rec: e.recorders[shard], taken: &e.taken[shard]})
+	}
+}
+
+// firstPool is how many messages all producers together begin with.
+const firstPool = 1 << 16
+
+func (e *engine) openProducer(ctx context.Context, l *loader) error {
+	out := &outcomes{rec: l.rec}
+	target, err := e.spec.Target.OpenProducer(ctx, int(l.id), out)
+	if err != nil {
+		return fmt.Errorf("opening producer %d: %w", l.id, err)
+	}
+	n := e.course.producers
+	most := int(max(e.spec.MaxOpen/n, 16))
+	first := int(min(max(firstPool/n, 4), int64(2*e.course.run)))
+	l.target = target
+	l.pool = newPool(first, most, func(n int) []*Message { return e.course.filler.messages(target, n) })
+	if e.tracking() {
+		l.pool.acked = e.receivers[0].ledgers[l.id]
+	}
+	out.pool = l.pool
+	return nil
+}
+
+func (e *engine) openConsumers(ctx context.Context) error {
+	ledgers := make([]*ledger, e.def.Producers.Count)
+	for i := range ledgers {
+		ledgers[i] = newLedger(e.frame)
+	}
+	for id := range e.def.Consumers.Count {
+		in := newReceiver(newRecorder(e.frame), e.stamping, e.wall, ledgers)
+		reader, err := e.spec.Target.OpenConsumer(ctx, id, in)
+		if err != nil {
+			return fmt.Errorf("opening consumer %d: %w", id, err)
+		}
+		e.receivers = append(e.receivers, in)
+		e.readers = append(e.readers, reader)
+	}
+	return nil
+}
+
+// tracking reports whether every message sent is looked for among the arrivals.
+func (e *engine) tracking() bool {
+	return len(e.receivers) > 0 && e.course.producers > 0 && e.stamping.where != stampNowhere
+}
+
+// shut closes producers and consumers, all of them, and asks the target for its report.
+func (e *engine) shut() {
+	ctx, cancel := context.WithTimeout(e.spec.HardCtx, e.spec.CloseTimeout)
+	defer cancel()
+	e.closeAll(ctx)
+	report, err := e.spec.Target.Report(ctx)
+	if err != nil {
+		e.note("the target could not report on topics and batches: %v", err)
+	}
+	e.report = report
+}
+
+func (e *engine) closeAll(ctx context.Context) {
+	var g errgroup.Group
+	g.SetLimit(openers)
+	var mu sync.Mutex
+	closing := func(what string, id int, f func(context.Context) error) {
+		g.Go(func() error { // Wait below waits for them, ctx bounds them
+			if err := f(ctx); err != nil {
+				mu.Lock()
+				e.note("closing %s %d: %v", what, id, err)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	for id, l := range e.loaders {
+		if l.target != nil {
+			closing("producer", id, l.target.Close)
+		}
+	}
+	for id, c := range e.readers {
+		closing("consumer", id, c.Close)
+	}
+	_ = g.Wait()
+}
+
+// maxNotes bounds what closing thousands of producers may have to say.
+const maxNotes = 5
+
+func (e *engine) note(format string, args ...any) {
+	if len(e.notes) < maxNotes {
+		e.notes = append(e.notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// finish lets the target remove what Prepare made, and closes what open left behind.
+func (e *engine) finish() {
+	ctx, cancel := context.WithTimeout(e.spec.HardCtx, e.spec.CloseTimeout)
+	defer cancel()
+	if e.ended == "" && e.frame.start.Load() == notYet {
+		e.closeAll(ctx) // opening failed half-way
+	}
+	if err := e.spec.Target.Finish(ctx); err != nil {
+		e.note("clearing up: %v", err)
+	}
+}
+
+// orInterrupted makes an error that is only the echo of an interrupt say so.
+func (e *engine) orInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil || e.spec.HardCtx.Err() != nil {
+		return fmt.Errorf("%w while %w", ErrInterrupted, err)
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package run
+
+// What the engine asks of all its recorders and readers together, while they are at work.
+
+func (e *engine) readerRecorders() []*recorder {
+	list := make([]*recorder, len(e.receivers))
+	for i, in := range e.receivers {
+		list[i] = in.rec
+	}
+	return list
+}
+
+func (e *engine) allRecorders() []*recorder {
+	return append(e.readerRecorders(), e.recorders...)
+}
+
+// handled counts the messages recorders have seen the end of.
+func (e *engine) handled(list []*recorder) (n int64) {
+	for _, r := range list {
+		r.mu.Lock()
+		n += r.decided
+		r.mu.Unlock()
+	}
+	return n
+}
+
+// inFlight is the number of messages taken and not decided.
+func (e *engine) inFlight() int64 {
+	n := -e.handled(e.recorders)
+	for i := range e.taken {
+		n += e.taken[i].Load()
+	}
+	return max(0, n) // a message may be decided before its taking is counted
+}
+
+// lag sums the consumers' lag; −1 when there are none or one does not know.
+func (e *engine) lag() int64 {
+	if len(e.readers) == 0 {
+		return -1
+	}
+	var sum int64
+	for _, r := range e.readers {
+		n := r.Lag()
+		if n < 0 {
+			return -1
+		}
+		sum += n
+	}
+	return sum
+}
+
+// found sums what is known about arrivals.
+func (e *engine) found() (sum integrity) {
+	for _, in := range e.receivers {
+		in.rec.mu.Lock()
+		sum.add(in.found)
+		in.rec.mu.Unlock()
+	}
+	return sum
+}
+
+// lost counts the messages of the measured phase that were acked and did not arrive.
+func (e *engine) lost() (n int64) {
+	if !e.tracking() {
+		return 0
+	}
+	for _, l := range e.loaders {
+		l.pool.mu.Lock()
+		n += l.pool.acked.lost()
+		l.pool.mu.Unlock()
+	}
+	return n
+}
+
+// allArrived reports whether everything acked was received.
+func (e *engine) allArrived() bool {
+	var acked int64
+	for _, r := range e.recorders {
+		r.mu.Lock()
+		acked += r.measuredAcked
+		r.mu.Unlock()
+	}
+	found := e.found()
+	if !e.tracking() {
+		return found.received >= acked && e.lag() == 0
+	}
+	return found.distinct >= acked && e.lost() == 0
+}

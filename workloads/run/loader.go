@@ -1,0 +1,239 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/kbench/kbench/workloads/pace"
+)
+
+// leg is one stretch of an open loop: the warm-up, or the measured phase.
+type leg struct {
+	schedule pace.Schedule
+	origin   int64 // instant its due times count from
+	count    int64 // messages, over all producers
+	first    int64 // number of its first message in the whole workload
+}
+
+// due is when the leg's i-th message is due, on the engine's clock.
+func (l *leg) due(i int64) int64 { return l.origin + l.schedule.Due(i) }
+
+// course is what all load goroutines follow; it is complete before they start.
+type course struct {
+	clock     Clock
+	producers int64
+	run       int // most messages handed over in one call
+	pacer     string
+	legs      []leg // open loop; empty in a closed one
+	frame     *frame
+	filler    *filler
+	// quota counts down the messages a closed loop may still send in the measured phase; nil
+	// when it is bounded by time alone.
+	quota *atomic.Int64
+	// fatal ends the run, with the first error it is given.
+	fatal func(error)
+}
+
+// loader drives one producer. Everything in it belongs to its goroutine until that has ended.
+type loader struct {
+	*course
+	id     int64
+	target Producer
+	pool   *pool
+	rec    *recorder
+	pacer  pacer
+	taken  *atomic.Int64 // messages the target took, shared with the producers of a recorder
+	batch  []*Message
+
+	attempted int64 // messages of the measured phase the target took
+	exhausted bool  // the pool's bound was reached
+	// at and next are the leg and the first message of it that the target has not taken; seq is
+	// that message's place among all of this producer's.
+	at   int
+	next int64
+	seq  int64
+}
+
+// load hands over everything due, then waits until all of it is decided. stop ends the sending
+// (an interrupt); ctx ends everything (the drain's bound).
+func (l *loader) load(stop, ctx context.Context) {
+	l.pacer = newPacer(l.course.pacer, l.clock)
+	defer l.pacer.close()
+	l.batch = make([]*Message, 0, l.run)
+	if l.frame.open {
+		for l.at = 0; l.at < len(l.legs); l.at++ {
+			if !l.open(stop, &l.legs[l.at]) {
+				break
+			}
+		}
+	} else {
+		l.closed(stop)
+	}
+	if err := l.target.Flush(ctx); err != nil && ctx.Err() == nil {
+		l.fatal(fmt.Errorf("producer %d: flushing: %w", l.id, err))
+	}
+}
+
+// open goes through one leg. It reads the clock once a run: the reading with which a run is
+// handed over also tells whether the next message was due by then. False when stopped.
+func (l *loader) open(stop context.Context, g *leg) bool {
+	l.next, l.seq = l.id, g.first/l.producers
+	var now int64
+	for l.next < g.count {
+		due := g.due(l.next)
+		if due > now {
+			if now = l.clock.Now(); due > now {
+				if !l.pacer.wait(stop, due) {
+					return false
+				}
+				now = l.clock.Now()
+				l.rec.late(due, now)
+			}
+		}
+		if !l.gather(stop, g, due, now) {
+			return false
+		}
+		now = l.clock.Now()
+		if !l.send(stop, now) {
+			return false
+		}
+	}
+	return true
+}
+
+// gather fills a run with what is due by now, beginning with message l.next, due at due. It
+// moves l.next past the run.
+func (l *loader) gather(stop context.Context, g *leg, due, now int64) bool {
+	l.batch = l.batch[:0]
+	for {
+		m := l.message(stop, len(l.batch) == 0)
+		if m == nil {
+			return len(l.batch) > 0
+		}
+		l.add(m, due)
+		l.next += l.producers
+		if len(l.batch) == l.run || l.next >= g.count {
+			return true
+		}
+		if due = g.due(l.next); due > now {
+			return true
+		}
+	}
+}
+
+// add makes the next of this producer's messages the last of the run.
+func (l *loader) add(m *Message, due int64) {
+	m.seq, m.Number, m.Due = l.seq, l.seq*l.producers+l.id, due
+	l.filler.fill(m, l.id)
+	l.batch = append(l.batch, m)
+	l.seq++
+}
+
+// message takes one from the pool; when none is left and it must, it waits for one. nil when it
+// did not get any.
+func (l *loader) message(stop context.Context, must bool) *Message {
+	m := l.pool.take()
+	for m == nil && must {
+		l.exhausted = true
+		if !l.pool.wait(stop) {
+			return nil
+		}
+		m = l.pool.take()
+	}
+	return m
+}
+
+// send hands the run over. What the target does not take goes back and is next again.
+func (l *loader) send(stop context.Context, now int64) bool {
+	start := l.frame.start.Load()
+	for _, m := range l.batch {
+		m.Accepted, m.Err, m.open = now, nil, true
+	}
+	if l.pool.acked != nil {
+		l.pool.acked.reach(l.batch[len(l.batch)-1].seq)
+	}
+	measured := l.batch[0].Due >= start // a run never spans two legs
+	n, err := l.target.Send(stop, l.batch)
+	n = min(max(n, 0), len(l.batch))
+	l.taken.Add(int64(n))
+	if measured {
+		l.attempted += int64(n)
+	}
+	l.back(l.batch[n:])
+	if err == nil && n == len(l.batch) {
+		return true
+	}
+	if stop.Err() == nil {
+		if err == nil {
+			err = errors.New("it took only part of a run and gave no reason")
+		}
+		l.fatal(fmt.Errorf("producer %d: sending: %w", l.id, err))
+	}
+	return false
+}
+
+// back makes messages that were not taken the next ones again.
+func (l *loader) back(batch []*Message) {
+	for _, m := range batch {
+		l.pool.untake(m)
+	}
+	l.seq -= int64(len(batch))
+	l.next -= int64(len(batch)) * l.producers
+}
+
+// withheld calls f with the due time of every message of the measured phase that the target
+// did not take, and counts them. Called when the load goroutine has ended.
+func (l *loader) withheld(f func(due int64)) (n int64) {
+	last := len(l.legs) - 1
+	next := l.next
+	if l.at < last {
+		next = l.id
+	}
+	for g := &l.legs[last]; next < g.count; next += l.producers {
+		f(g.due(next))
+		n++
+	}
+	return n
+}
+
+// closed hands over runs back to back until the measured phase ends or its quota is used up.
+func (l *loader) closed(stop context.Context) {
+	for stop.Err() == nil {
+		now := l.clock.Now()
+		if now >= l.frame.end.Load() {
+			return
+		}
+		n := l.claim(now)
+		if n == 0 || !l.fillRun(stop, n, now) || !l.send(stop, l.clock.Now()) {
+			return
+		}
+	}
+}
+
+// claim is how many messages the next run may hold.
+func (l *loader) claim(now int64) int {
+	if l.quota == nil || now < l.frame.start.Load() {
+		return l.run
+	}
+	left := l.quota.Add(-int64(l.run)) + int64(l.run)
+	return int(max(0, min(left, int64(l.run))))
+}
+
+// fillRun fills a run of n messages; fewer when the pool has no more, the rest of the claim is
+// then filled by later turns of the loop.
+func (l *loader) fillRun(stop context.Context, n int, now int64) bool {
+	l.batch = l.batch[:0]
+	for len(l.batch) < n {
+		m := l.message(stop, len(l.batch) == 0)
+		if m == nil {
+			break
+		}
+		l.add(m, now)
+	}
+	if l.quota != nil && now >= l.frame.start.Load() {
+		l.quota.Add(int64(n - len(l.batch)))
+	}
+	return len(l.batch) > 0
+}

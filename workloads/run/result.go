@@ -1,0 +1,163 @@
+package run
+
+import (
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/results/hist"
+)
+
+// outcome sums up what was recorded. Nothing records any more. err is what ended the run.
+func (e *engine) outcome(err error) *Outcome {
+	for _, r := range e.allRecorders() {
+		e.timeline.collect(r, notYet)
+	}
+	elapsed := max(0, e.frame.end.Load()-e.frame.start.Load())
+	total := e.timeline.total()
+	series := total.named()
+	run := results.Run{
+		Repeat: e.spec.Repeat, Order: e.spec.Order,
+		StartedAt: time.Unix(0, e.wall+e.frame.start.Load()).UTC(),
+		ElapsedNs: elapsed, Loop: LoopClosed, AckMeaning: e.spec.AckMeaning,
+		Series: map[string]results.Series{}, Thresholds: []results.Threshold{},
+		Batches: e.report.Batches, Topics: e.report.Topics, Errors: e.errors(),
+		Events: append(append([]results.Event{}, e.report.Events...), e.watch.pauses...),
+	}
+	if e.frame.open {
+		run.Loop = LoopOpen
+	}
+	for name, h := range series {
+		run.Series[name] = results.Summarise(h)
+	}
+	run.Counts = e.counts(total)
+	run.Rates = e.rates(elapsed)
+	run.Generator = e.generator(total)
+	run.Verdict = Judge(e.facts(&run, series), e.def.Validity)
+	run.Verdict.Warnings = append(run.Verdict.Warnings, e.notes...)
+	if err != nil && !errors.Is(err, ErrInterrupted) && e.ended == "" {
+		run.Verdict.Valid = false
+		run.Verdict.Reasons = append(run.Verdict.Reasons, err.Error())
+	}
+	run.Thresholds = evaluateAll(e.def.Thresholds, &run, e.measurable())
+	return &Outcome{Run: run, Windows: e.timeline.windows(elapsed)}
+}
+
+// counts adds up the messages. What was attempted is counted where messages are handed over,
+// what became of them where outcomes arrive; the two agreeing is checked by the tests.
+func (e *engine) counts(total *cell) results.Counts {
+	found := e.found()
+	c := results.Counts{
+		Attempted: e.withheld, Acked: total.acked, Failed: total.failed, Unknown: total.unknown,
+		Received: found.received, Duplicated: found.duplicated, Reordered: found.reordered,
+		Corrupted: found.corrupted, Lost: e.lost(),
+	}
+	for _, l := range e.loaders {
+		c.Attempted += l.attempted
+	}
+	if h := total.series[slotE2E]; h != nil {
+		c.NegativeE2E = h.Negative()
+	}
+	return c
+}
+
+func (e *engine) rates(elapsed int64) results.Rates {
+	var r results.Rates
+	if elapsed <= 0 {
+		return r
+	}
+	seconds := float64(elapsed) / 1e9
+	for _, rec := range e.recorders {
+		r.MessagesPerSecond += float64(rec.ackedInPhase) / seconds
+		r.BytesPerSecond += float64(rec.phaseBytes) / seconds
+	}
+	for _, in := range e.receivers {
+		r.ReceivedPerSecond += float64(in.rec.ackedInPhase) / seconds
+	}
+	if e.frame.open {
+		main := e.course.legs[len(e.course.legs)-1]
+		due := min(main.count, main.schedule.Count(elapsed))
+		r.TargetMessagesPerSecond = float64(due) / seconds
+		if asked := e.def.Producers.Rate; due == int64(asked*seconds) && e.def.Producers.Schedule.Kind == "constant" {
+			r.TargetMessagesPerSecond = asked
+		}
+	}
+	return r
+}
+
+// generator is what the load generator used. CPU is shared out over the messages decided or
+// received in the measured phase.
+func (e *engine) generator(total *cell) results.Generator {
+	g := e.edges[1].Since(e.edges[0])
+	if e.edges[0].At.IsZero() {
+		g = results.Generator{}
+	}
+	messages := total.acked
+	if messages == 0 {
+		messages = total.received
+	}
+	if messages > 0 {
+		g.CPUNsPerMessage = float64(e.edges[1].CPUSince(e.edges[0])) / float64(messages)
+	}
+	g.PauseMaxNs = e.watch.longest
+	late := hist.New()
+	for _, r := range e.recorders {
+		late.Merge(r.lateness)
+	}
+	if late.Count() > 0 {
+		g.LatenessP99 = late.Quantile(0.99)
+	}
+	return g
+}
+
+// errors are the target's counts by kind, and the engine's where the target has none of that
+// kind.
+func (e *engine) errors() map[string]int64 {
+	all := map[string]int64{}
+	for _, r := range e.recorders {
+		for kind, n := range r.errors {
+			all[kind] += n
+		}
+	}
+	maps.Copy(all, e.report.Errors)
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Facts {
+	f := Facts{
+		Open: e.frame.open, RateAsked: run.Rates.TargetMessagesPerSecond, RateAchieved: run.Rates.MessagesPerSecond,
+		Elapsed: time.Duration(run.ElapsedNs), Attempted: run.Counts.Attempted, Failed: run.Counts.Failed,
+		Unknown: run.Counts.Unknown, Withheld: e.withheld, Drain: e.cutAt,
+		LatenessP99: time.Duration(run.Generator.LatenessP99),
+		ResponseP99: time.Duration(run.Series[results.SeriesResponse].P99Ns),
+		CPUCores:    run.Generator.CPUCores, CPUAvailable: run.Generator.CPUAvailable,
+		StolenShare: run.Generator.StolenShare, PauseMax: time.Duration(run.Generator.PauseMaxNs),
+		Ceiling: e.spec.Ceiling, Clamped: map[string]int64{}, NegativeE2E: run.Counts.NegativeE2E,
+		Topics: run.Topics, LeadersMayMove: e.spec.LeadersMayMove, EndedEarly: e.ended,
+		Foreign: e.found().foreign,
+	}
+	if response, ok := run.Series[results.SeriesResponse]; ok && e.def.Phases.WarmUp <= 0 {
+		f.Missing = time.Duration(response.MinNs)
+	}
+	for name, h := range series {
+		f.Clamped[name] = h.Clamped()
+	}
+	if h := series[results.SeriesE2E]; h != nil {
+		f.WorstE2E = time.Duration(h.Min())
+	}
+	for _, l := range e.loaders {
+		if l.exhausted {
+			f.PoolMax += int64(l.pool.max)
+		}
+	}
+	return f
+}
+
+// measurable says which findings about the cluster this run could make.
+func (e *engine) measurable() findings {
+	return findings{arrivals: e.tracking(), idempotent: e.spec.Idempotent}
+}

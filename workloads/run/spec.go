@@ -1,0 +1,135 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
+)
+
+// What a run can end with besides errors of the target.
+var (
+	// ErrInterrupted is wrapped by the error of a run whose context was cancelled; what was
+	// measured until then is in the Outcome.
+	ErrInterrupted = errors.New("interrupted")
+	// ErrAllFailed is wrapped by the error of a run in which every message was refused.
+	ErrAllFailed = errors.New("every message failed")
+)
+
+// Spec is one point to execute once.
+type Spec struct {
+	// Definition is the workload with the point's settings applied.
+	Definition workloads.Definition
+	Target     Target
+	// Clock is the time of every instant; nil: NewClock(). The target must use the same one,
+	// and it must run as fast as package time's.
+	Clock Clock
+	// Repeat and Order are copied into the result.
+	Repeat, Order int
+	// AckMeaning is what the producer-side series end with: results' "acked" when empty, or
+	// "written" with acks=0.
+	AckMeaning string
+	// Idempotent says that the client promises no duplicates, so that one breaks the run.
+	Idempotent bool
+	// LeadersMayMove is true when a fault of the workload moves leaders or stops brokers.
+	LeadersMayMove bool
+	// Ceiling is what this generator can do with no cluster behind it, messages/s; 0: unknown.
+	Ceiling float64
+
+	// Progress, if set, is called about four times a second, from one goroutine. It may take a
+	// few milliseconds; the load does not wait for it.
+	Progress func(Progress)
+
+	// HardCtx, if set, ends everything at once when cancelled, also the drain that follows an
+	// interrupt.
+	HardCtx context.Context
+	// InterruptDrain bounds the wait for outcomes after an interrupt or a fatal error; 0: 2 s.
+	InterruptDrain time.Duration
+	// CloseTimeout bounds closing producers and consumers, and Report and Finish; 0: 15 s.
+	CloseTimeout time.Duration
+	// FailAfter is how long every message may fail before the run is given up; 0: 3 s.
+	FailAfter time.Duration
+	// MaxOpen bounds the messages open at once over all producers, and with them the engine's
+	// memory; 0: as many as fit in 256 MiB, 1 Mi at most.
+	MaxOpen int64
+}
+
+// Outcome is what an execution gave.
+type Outcome struct {
+	Run results.Run
+	// Windows are those of the measured phase without gaps, then those of the drain in which
+	// something arrived.
+	Windows []results.Window
+}
+
+// AckMeaning values.
+const (
+	AckMeaningAcked   = "acked"
+	AckMeaningWritten = "written"
+)
+
+// Loop values.
+const (
+	LoopOpen   = "open"
+	LoopClosed = "closed"
+)
+
+// Defaults of Spec.
+const (
+	defaultInterruptDrain = 2 * time.Second
+	defaultCloseTimeout   = 15 * time.Second
+	defaultFailAfter      = 3 * time.Second
+	defaultInterval       = time.Second
+	defaultRun            = 128
+	defaultOpenMemory     = 256 << 20
+	defaultOpenMessages   = 1 << 20
+)
+
+// withDefaults fills in what was left zero, and checks what the engine relies on.
+func (s Spec) withDefaults() (Spec, error) {
+	d := &s.Definition
+	if s.Target == nil {
+		return s, errors.New("run: Spec.Target is nil")
+	}
+	if d.Producers.Count < 0 || d.Consumers.Count < 0 || d.Producers.Count+d.Consumers.Count == 0 {
+		return s, fmt.Errorf("run: %d producers and %d consumers: at least one is needed",
+			d.Producers.Count, d.Consumers.Count)
+	}
+	if d.Phases.Duration <= 0 && d.Producers.Messages <= 0 {
+		return s, errors.New("run: neither phases.duration nor producers.messages bounds the measured phase")
+	}
+	if s.Clock == nil {
+		s.Clock = NewClock()
+	}
+	if s.HardCtx == nil {
+		s.HardCtx = context.Background()
+	}
+	orDefault(&s.AckMeaning, AckMeaningAcked)
+	orDefault(&s.InterruptDrain, defaultInterruptDrain)
+	orDefault(&s.CloseTimeout, defaultCloseTimeout)
+	orDefault(&s.FailAfter, defaultFailAfter)
+	if d.Phases.Interval <= 0 {
+		d.Phases.Interval = defaultInterval
+	}
+	if d.Producers.Run <= 0 {
+		d.Producers.Run = defaultRun
+	}
+	if d.Producers.Form == "sync" {
+		d.Producers.Run = 1
+	}
+	if s.MaxOpen <= 0 {
+		const overhead = 256 // a Message and the target's form of it
+		s.MaxOpen = min(defaultOpenMessages, defaultOpenMemory/int64(max(0, d.Payload.Size+d.Payload.Keys.Size)+overhead))
+	}
+	return s, nil
+}
+
+func orDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}

@@ -1,0 +1,129 @@
+package synthetic
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads/run"
+)
+
+// consumer is one consumer of a Target.
+type consumer struct {
+	target *Target
+	in     run.Arrivals
+	// kick holds a token when something was queued; the target writes, Run reads.
+	kick chan struct{}
+
+	mu     sync.Mutex
+	queue  []arrival
+	offset int64
+	held   *arrival // swapped: waits for its successor
+}
+
+// arrival is one message on its way to a consumer.
+type arrival struct {
+	at int64
+	run.Arrival
+}
+
+// deliver sends a copy of an acked message on to the consumer of its partition, with what the
+// script does to it on the way.
+func (t *Target) deliver(m *run.Message, acked int64) {
+	if len(t.readers) == 0 || every(m.Number, t.script.Lose) {
+		return
+	}
+	c := t.readers[int(m.Partition)%len(t.readers)]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := arrival{at: acked + int64(t.script.Delivery), Arrival: run.Arrival{
+		Key: clone(m.Key), Value: clone(m.Value), Header: clone(m.Header), Partition: m.Partition, Offset: c.offset,
+	}}
+	c.offset++
+	if every(m.Number, t.script.Corrupt) {
+		a.Value[len(a.Value)-1] ^= 1
+	}
+	if every(m.Number, t.script.Swap) && c.held == nil {
+		c.held = &a
+		return
+	}
+	c.queue = append(c.queue, a)
+	if c.held != nil && c.held.Partition == a.Partition {
+		c.held.at = a.at
+		c.queue = append(c.queue, *c.held)
+		c.held = nil
+	}
+	if every(m.Number, t.script.Duplicate) {
+		c.queue = append(c.queue, a)
+	}
+	poke(c.kick)
+}
+
+// every reports whether a number is one of every n; never when n is 0.
+func every(number, n int64) bool { return n > 0 && number%n == n-1 }
+
+func clone(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	return append([]byte{}, b...)
+}
+
+// Run hands over arrivals when their time has come, stamped by the consumer's own clock.
+func (c *consumer) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var batch []run.Arrival
+	var received int64
+	for {
+		at, wait := int64(0), time.Hour
+		batch, at, wait = c.due(batch[:0])
+		if n := len(batch); n > 0 {
+			c.in.Received(batch, at+int64(c.target.script.ClockOffset))
+			c.in.Request(results.SeriesFetch, at-int64(c.target.script.Delivery), at)
+			received += int64(n)
+			if err := c.target.script.RunErr; err != nil && received >= c.target.script.RunErrAfter {
+				return err
+			}
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-c.kick:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// due takes the arrivals of one instant, if it has come, or tells how long to wait.
+func (c *consumer) due(batch []run.Arrival) ([]run.Arrival, int64, time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 {
+		return batch, 0, time.Hour
+	}
+	at := c.queue[0].at
+	if wait := at - c.target.clock.Now(); wait > 0 {
+		return batch, at, time.Duration(wait)
+	}
+	n := 0
+	for n < len(c.queue) && c.queue[n].at == at {
+		batch = append(batch, c.queue[n].Arrival)
+		n++
+	}
+	c.queue = c.queue[n:]
+	return batch, at, 0
+}
+
+// Lag is what is on its way.
+func (c *consumer) Lag() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(len(c.queue))
+}
+
+// Close has nothing to give back.
+func (c *consumer) Close(context.Context) error { return nil }

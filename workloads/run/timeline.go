@@ -1,0 +1,73 @@
+package run
+
+import (
+	"github.com/kbench/kbench/results"
+)
+
+// timeline is a run's windows, merged from all recorders. One goroutine at a time owns it: the
+// keeper while load runs, the engine after that.
+type timeline struct {
+	frame *frame
+	cells []*cell
+	marks []mark
+}
+
+// mark is what is read off at the end of a window.
+type mark struct{ lag, inFlight int64 }
+
+// merge adds a recorder's cell of window i.
+func (t *timeline) merge(i int, c *cell) {
+	for i >= len(t.cells) {
+		t.cells = append(t.cells, nil)
+	}
+	if t.cells[i] == nil {
+		t.cells[i] = &cell{}
+	}
+	t.cells[i].merge(c)
+}
+
+// collect merges what a recorder has of windows before i.
+func (t *timeline) collect(r *recorder, i int) { r.takeBefore(i, t.merge) }
+
+// total merges all windows.
+func (t *timeline) total() *cell {
+	sum := &cell{}
+	for _, c := range t.cells {
+		if c != nil {
+			sum.merge(c)
+		}
+	}
+	return sum
+}
+
+// windows lists the windows of a measured phase of the given length, and after them those that
+// hold something of the drain.
+func (t *timeline) windows(elapsed int64) []results.Window {
+	step := t.frame.interval
+	n := int((elapsed + step - 1) / step)
+	var list []results.Window
+	for i := 0; i < max(n, len(t.cells)); i++ {
+		w := results.Window{StartNs: int64(i) * step, LengthNs: step, Lag: -1}
+		if i < n {
+			w.LengthNs = min(step, elapsed-w.StartNs)
+		}
+		if i < len(t.marks) {
+			w.Lag, w.InFlight = t.marks[i].lag, t.marks[i].inFlight
+		}
+		if i >= len(t.cells) || t.cells[i] == nil {
+			if i < n {
+				list = append(list, w)
+			}
+			continue
+		}
+		c := t.cells[i]
+		w.Series = c.named()
+		w.Acked, w.Failed, w.Unknown, w.Received = c.acked, c.failed, c.unknown, c.received
+		w.Attempted = c.acked + c.failed + c.unknown
+		w.AckedBytes, w.LatenessNs = c.ackedBytes, c.lateness
+		if i < n || len(w.Series) > 0 || w.Received > 0 {
+			list = append(list, w)
+		}
+	}
+	return list
+}
