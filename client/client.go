@@ -291,6 +291,15 @@ func leaderless(topic string, partition int32, err error) error {
 	return fmt.Errorf("topic %q partition %d has no leader: %w", topic, partition, err)
 }
 
+// moved takes in a hint that a partition's leader changed (KIP-951).
+func (c *Client) moved(topic string, partition, leader, epoch int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.meta.Load().moved(topic, partition, leader, epoch); n != nil {
+		c.meta.Store(n)
+	}
+}
+
 // node is the broker with the given id, nil when it is not known.
 func (c *Client) node(id int32) *Broker {
 	c.mu.Lock()

@@ -100,6 +100,9 @@ type ProducerConfig struct {
 	NewPartitioner func(topic string) Partitioner `key:"-"`
 	// Interceptors see every message, in order, before it is partitioned.
 	Interceptors []ProducerInterceptor `key:"-"`
+	// OnRequest, when set, is told of every finished Produce request, from the connection's
+	// reading goroutine: it must not block.
+	OnRequest func(RequestInfo) `key:"-"`
 }
 
 // FlushConfig says when a broker's collected messages are sent: when any of the triggers that
@@ -113,7 +116,7 @@ type FlushConfig struct {
 
 // BufferConfig bounds what a producer holds from acceptance to outcome, over all partitions.
 type BufferConfig struct {
-	Messages int `key:"messages" doc:"Most messages accepted and not decided. 0: no bound of its own."`
+	Messages int `key:"messages" doc:"Most messages accepted and not decided (in the channel form: not read)."`
 	Bytes    int `key:"bytes" unit:"bytes" doc:"Most key and value bytes accepted and not decided. 0: no bound of its own."`
 }
 

@@ -100,7 +100,7 @@ func (c ProducerConfig) validate(p *problems, n NetConfig) {
 		p.add("producer.flush.maxMessages", "is %d, below producer.flush.messages (%d): a batch could never reach its trigger",
 			c.Flush.MaxMessages, c.Flush.Messages)
 	}
-	p.atLeast("producer.buffer.messages", c.Buffer.Messages, 0)
+	p.atLeast("producer.buffer.messages", c.Buffer.Messages, 1)
 	p.atLeast("producer.buffer.bytes", c.Buffer.Bytes, 0)
 	if _, known := partitioners[c.Partitioner]; c.NewPartitioner == nil && !known {
 		p.add("producer.partitioner", "%q is not one of %s", c.Partitioner, partitionerNames())

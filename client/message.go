@@ -34,7 +34,12 @@ type ProducerMessage struct {
 	sink deliveries
 	done func(*ProducerMessage, error)
 	// size is what Key and Value and Headers count against the producer's buffer bound.
-	size int32
+	size  int32
+	epoch uint8 // see accounts
+	// placed is set once Partition is decided.
+	placed bool
+	// one makes a run of this message alone without an allocation.
+	one [1]*ProducerMessage
 }
 
 // payloadBytes is what a message counts against the bound in bytes.

@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kbench/kbench/client/internal/conn"
+)
+
+// connOptions are the settings of connections in the form of package conn.
+func (c *Config) connOptions() (conn.Options, error) {
+	auth, err := c.Net.SASL.authenticator()
+	if err != nil {
+		return conn.Options{}, fmt.Errorf("net.sasl: %w", err)
+	}
+	return conn.Options{
+		Dial: c.Net.Dialer, DialTimeout: c.Net.DialTimeout, ReadTimeout: c.Net.ReadTimeout,
+		WriteTimeout: c.Net.WriteTimeout, KeepAlive: c.Net.KeepAlive, TLS: c.Net.TLS, SASL: auth,
+		ClientID: c.ClientID, MaxInFlight: c.Net.MaxOpenRequests, MaxResponseBytes: c.Net.MaxResponseBytes,
+		MaxVersions: c.Version.caps, Logger: c.Logger,
+	}, nil
+}
+
+// authenticator is nil without a mechanism.
+func (s SASLConfig) authenticator() (conn.Authenticator, error) {
+	switch s.Mechanism {
+	case "PLAIN":
+		return conn.PLAIN(s.User, s.Password)
+	case "SCRAM-SHA-256":
+		return conn.SCRAM256(s.User, s.Password)
+	case "SCRAM-SHA-512":
+		return conn.SCRAM512(s.User, s.Password)
+	case "OAUTHBEARER":
+		return conn.OAUTHBEARER(func(ctx context.Context) (string, map[string]string, error) {
+			token, err := s.Token(ctx)
+			return token, nil, err
+		})
+	}
+	return nil, nil
+}
+
+// String says how, and never with what secret.
+func (s SASLConfig) String() string {
+	if s.Mechanism == "" {
+		return "none"
+	}
+	return s.Mechanism + " as " + s.User
+}
+
+// GoString is String, so that %#v shows no secret either.
+func (s SASLConfig) GoString() string { return s.String() }

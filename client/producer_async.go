@@ -1,0 +1,290 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kbench/kbench/client/record"
+)
+
+// AsyncProducer sends messages in the background. Messages go in by Produce (a callback each),
+// ProduceRun (many at a time, outcomes in runs: the fastest way) or the Input channel (outcomes
+// on Successes and Errors); every message that went in has exactly one outcome. All methods are
+// safe for concurrent use. Messages handed over by one goroutine to one partition keep their
+// order.
+//
+// Callbacks run on the goroutine that reads the broker's answers: they must not block. They may
+// produce again, as far as the producer's bounds have room.
+type AsyncProducer struct {
+	client     *Client
+	ownsClient bool
+	cfg        Config
+	triggers   bool // any flush trigger is set
+
+	// life ends when the producer is closed or cut short; everything that waits obeys it.
+	life context.Context
+	end  context.CancelFunc
+
+	buffer   bufferBound
+	accounts accounts
+	flushing atomic.Int32 // flushes under way: what waits goes, whatever the triggers say
+	closing  atomic.Bool  // nothing more is accepted
+
+	last    atomic.Pointer[topicProducer] // the topic of the last message, nearly always the next one's
+	mu      sync.Mutex
+	topics  map[string]*topicProducer
+	parts   []*partitionProducer // all of them, to be woken when the producer is cut short
+	brokers map[int32]*brokerProducer
+
+	stages  sync.WaitGroup // stage and leader look-up goroutines
+	senders sync.WaitGroup // run of the broker producers
+	close   sync.Once
+	closed  chan struct{} // closed by whoever closes the producer, at the end
+
+	input   chan *ProducerMessage // written by the user, read by the dispatcher, never closed
+	results results
+
+	retries, failures, panics atomic.Int64
+}
+
+// NewAsyncProducer makes a producer with a client of its own. cfg may be nil for the defaults.
+func NewAsyncProducer(addrs []string, cfg *Config) (*AsyncProducer, error) {
+	c, err := NewClient(addrs, cfg)
+	if err != nil {
+		return nil, err
+	}
+	p, err := NewAsyncProducerFromClient(c)
+	if err != nil {
+		return nil, err
+	}
+	p.ownsClient = true
+	return p, nil
+}
+
+// NewAsyncProducerFromClient makes a producer that shares the client and its connections with
+// others. Close the producer before the client.
+func NewAsyncProducerFromClient(c *Client) (*AsyncProducer, error) {
+	if c.Closed() {
+		return nil, ErrClosed
+	}
+	p := &AsyncProducer{
+		client: c, cfg: c.cfg,
+		topics: map[string]*topicProducer{}, brokers: map[int32]*brokerProducer{}, closed: make(chan struct{}),
+	}
+	f := p.cfg.Producer.Flush
+	p.triggers = f.Messages > 0 || f.Bytes > 0 || f.Frequency > 0
+	p.buffer.maxMessages, p.buffer.maxBytes = int64(p.cfg.Producer.Buffer.Messages), int64(p.cfg.Producer.Buffer.Bytes)
+	p.accounts.flush = make(chan struct{}, 1)
+	p.life, p.end = context.WithCancel(c.life)
+	p.input = make(chan *ProducerMessage, p.cfg.ChannelBufferSize)
+	p.results.init(p)
+	return p, nil
+}
+
+// Produce hands over one message; done gets it back with its outcome, exactly once, unless
+// Produce returns an error: then the message was not accepted and done is not called. It waits
+// while the bounds (ChannelBufferSize, Producer.Buffer) are full, until ctx ends.
+func (p *AsyncProducer) Produce(ctx context.Context, m *ProducerMessage, done func(*ProducerMessage, error)) error {
+	if done == nil {
+		done = func(*ProducerMessage, error) {}
+	}
+	m.done, m.one[0] = done, m
+	_, err := p.accept(ctx, m.one[:], callbacks{})
+	return err
+}
+
+// ProduceRun hands over messages in order; their outcomes go to d. It waits while the bounds are
+// full, until ctx ends, and returns how many messages from the beginning of the run were
+// accepted: those, and only those, have an outcome. The slice may be used again at once.
+func (p *AsyncProducer) ProduceRun(ctx context.Context, run []*ProducerMessage, d Deliveries) (accepted int, err error) {
+	if d == nil {
+		d = nobody{}
+	}
+	return p.accept(ctx, run, d)
+}
+
+// nobody is the destination of outcomes that nobody asked for.
+type nobody struct{}
+
+// Delivered does nothing.
+func (nobody) Delivered([]*ProducerMessage, Delivery) {}
+
+// chunk is how many messages of a run take their place in the buffer together.
+const chunk = 256
+
+// accept is the dispatcher: it takes a run into the producer's books, lets the interceptors see
+// it, and passes it to its topics.
+func (p *AsyncProducer) accept(ctx context.Context, run []*ProducerMessage, sink deliveries) (accepted int, err error) {
+	if p.cfg.Producer.Interceptors != nil {
+		for _, m := range run {
+			p.intercept(m)
+		}
+	}
+	for accepted < len(run) {
+		n := p.sameTopic(run[accepted:])
+		part := run[accepted : accepted+n]
+		if err = p.admit(ctx, part, sink); err != nil {
+			return accepted, err
+		}
+		if n, err = p.dispatch(ctx, part); err != nil {
+			p.withdraw(part[n:])
+			return accepted + n, err
+		}
+		accepted += n
+	}
+	return accepted, nil
+}
+
+// sameTopic is how many messages from the beginning of a run share a topic, and a place in the
+// books.
+func (p *AsyncProducer) sameTopic(run []*ProducerMessage) int {
+	most := min(len(run), chunk)
+	if b := p.cfg.Producer.Buffer.Messages; b > 0 {
+		most = min(most, b)
+	}
+	for i := 1; i < most; i++ {
+		if run[i].Topic != run[0].Topic {
+			return i
+		}
+	}
+	return most
+}
+
+// admit enters messages of one topic into the books, waiting for room.
+func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink deliveries) error {
+	if p.refuses(sink) {
+		return ErrClosed
+	}
+	size := int64(0)
+	for _, m := range run {
+		m.sink, m.placed = sink, false
+		m.size = int32(min(m.payloadBytes(), 1<<31-1))
+		size += int64(m.size)
+	}
+	if err := p.buffer.acquire(ctx, p.life.Done(), int64(len(run)), size); err != nil {
+		return err
+	}
+	epoch := p.accounts.accepted(int64(len(run)))
+	for _, m := range run {
+		m.epoch = epoch
+	}
+	if p.refuses(sink) { // Close may have looked at the books before this entry
+		p.withdraw(run)
+		return ErrClosed
+	}
+	return nil
+}
+
+// refuses says whether closing has begun, from when on only what the Input channel held is taken.
+func (p *AsyncProducer) refuses(sink deliveries) bool { return p.closing.Load() && sink != nil }
+
+// withdraw takes messages that were not accepted after all out of the books.
+func (p *AsyncProducer) withdraw(run []*ProducerMessage) {
+	for _, m := range run {
+		p.buffer.release(1, int64(m.size))
+		p.accounts.decided(m.epoch, 1)
+	}
+}
+
+// dispatch passes messages of one topic to it, but for those that are too large, which fail.
+func (p *AsyncProducer) dispatch(ctx context.Context, run []*ProducerMessage) (int, error) {
+	t := p.topic(run[0].Topic)
+	from := 0
+	for i, m := range run {
+		if p.fits(m) {
+			continue
+		}
+		if n, err := t.stage.push(ctx, p.life.Done(), run[from:i]); err != nil {
+			return from + n, err
+		}
+		p.fail(run[i:i+1], p.tooLarge(m))
+		from = i + 1
+	}
+	n, err := t.stage.push(ctx, p.life.Done(), run[from:])
+	return from + n, err
+}
+
+func (p *AsyncProducer) fits(m *ProducerMessage) bool {
+	limit := p.cfg.Producer.MaxMessageBytes
+	return int(m.size)+record.HeaderSize+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit || batchSize(m) <= limit
+}
+
+// batchSize is the size of a batch with nothing but m.
+func batchSize(m *ProducerMessage) int {
+	var b record.Builder
+	return b.SizeWith(0, m.Key, m.Value, m.Headers)
+}
+
+func (p *AsyncProducer) tooLarge(m *ProducerMessage) error {
+	return &MessageTooLargeError{Size: batchSize(m), Limit: p.cfg.Producer.MaxMessageBytes, Whose: "producer.maxMessageBytes"}
+}
+
+// intercept shows a message to the interceptors; one that panics is passed over.
+func (p *AsyncProducer) intercept(m *ProducerMessage) {
+	for _, i := range p.cfg.Producer.Interceptors {
+		func() {
+			defer func() {
+				if v := recover(); v != nil {
+					p.panics.Add(1)
+					if p.cfg.Logger != nil {
+						p.cfg.Logger.Error("panic in a producer interceptor", "panic", v)
+					}
+				}
+			}()
+			i.OnSend(m)
+		}()
+	}
+}
+
+// topic is the topic producer of a topic, made when first needed.
+func (p *AsyncProducer) topic(name string) *topicProducer {
+	if t := p.last.Load(); t != nil && t.topic == name {
+		return t
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.topics[name]
+	if t == nil {
+		t = newTopicProducer(p, name)
+		p.topics[name] = t
+		p.client.use([]string{name})
+	}
+	p.last.Store(t)
+	return t
+}
+
+// remember keeps the partition producers of a topic findable for abort. It is called with all of
+// a topic's whenever some are new.
+func (p *AsyncProducer) remember(parts []*partitionProducer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pp := range parts {
+		if !pp.remembered {
+			pp.remembered = true
+			p.parts = append(p.parts, pp)
+		}
+	}
+}
+
+// brokerFor is the broker producer of a node, made when first needed. The configuration was
+// validated, so that making its compressor cannot fail.
+func (p *AsyncProducer) brokerFor(id int32) *brokerProducer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.brokers[id]
+	if b == nil {
+		var err error
+		if b, err = newBrokerProducer(p, id); err != nil {
+			panic(fmt.Sprintf("kafka client: a validated codec cannot be made: %v", err))
+		}
+		p.brokers[id] = b
+		p.senders.Add(1)
+		// Owned by the producer; ends with its life; Close waits.
+		go b.run()
+	}
+	return b
+}
+
+func (p *AsyncProducer) aborted() bool { return p.life.Err() != nil }

@@ -1,0 +1,123 @@
+package client
+
+import (
+	"sync"
+	"time"
+
+	"github.com/kbench/kbench/client/record"
+)
+
+// batch is the messages of one partition that go out, and are decided, together. While it is
+// being built its records are encoded as messages arrive; once sealed and finished its bytes do
+// not change (but for a new producer epoch), so that a resend is the same batch.
+type batch struct {
+	p       *partitionProducer
+	ordinal int64 // place in its partition's order; a retry sorts by it
+	msgs    []*ProducerMessage
+	builder record.Builder
+	data    []byte // the finished batch; nil before
+	raw     int    // size before compression
+
+	firstAt  time.Time // when the first message came
+	deadline time.Time // zero: none
+	attempts int       // times sent or given up for lack of a leader
+	// mayBeWritten is true once a request with it left whose answer did not say "refused".
+	mayBeWritten bool
+}
+
+// batches keeps batches, with their buffers, between uses.
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+// clockEvery is how many messages share one reading of the clock: the timestamps of messages
+// without one of their own are at most this many messages, or one batch, old.
+const clockEvery = 64
+
+func newBatch(p *partitionProducer, ordinal int64, now time.Time, timeout time.Duration) *batch {
+	b := batches.Get().(*batch)
+	*b = batch{p: p, ordinal: ordinal, msgs: b.msgs[:0], builder: b.builder, firstAt: now}
+	b.builder.Reset(b.builder.Bytes(), now.UnixMilli())
+	if timeout > 0 {
+		b.deadline = now.Add(timeout)
+	}
+	return b
+}
+
+// free gives the batch back once all its messages are decided.
+func (b *batch) free() {
+	clear(b.msgs)
+	batches.Put(b)
+}
+
+// add encodes messages from the beginning of run as long as the batch stays within limit bytes
+// and most messages, and returns how many. The first message of a batch always fits.
+func (b *batch) add(run []*ProducerMessage, nowMs int64, limit, most int) int {
+	for i, m := range run {
+		ts := nowMs
+		if !m.Timestamp.IsZero() {
+			ts = m.Timestamp.UnixMilli()
+		}
+		if b.full(m, ts, limit, most) {
+			return i
+		}
+		b.builder.Append(ts, m.Key, m.Value, m.Headers)
+		b.msgs = append(b.msgs, m)
+	}
+	return len(run)
+}
+
+// full says whether m does not fit any more. The exact size is worked out only near the limit.
+func (b *batch) full(m *ProducerMessage, ts int64, limit, most int) bool {
+	n := len(b.msgs)
+	if n == 0 {
+		return false
+	}
+	if most > 0 && n >= most {
+		return true
+	}
+	if b.builder.Len()+int(m.size)+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit {
+		return false
+	}
+	return b.builder.SizeWith(ts, m.Key, m.Value, m.Headers) > limit
+}
+
+// maxHeaderOverhead is the most that a header's two lengths take.
+const maxHeaderOverhead = 10
+
+// finish seals the encoded form. The compressor's output, when it is the smaller, changes places
+// with the builder's buffer, so that the batch owns its bytes.
+func (b *batch) finish(c *record.Compressor, a record.Attributes) error {
+	b.raw = b.builder.Len()
+	data, err := b.builder.Finish(c, a)
+	if err != nil {
+		return err
+	}
+	if b.builder.Compressed() {
+		c.SetBuffer(b.builder.Bytes()[:0])
+		b.builder.Reset(data, 0) // owns the memory for the next use; data stays as it is until then
+	}
+	b.data = data
+	return nil
+}
+
+// bytes is what the batch counts while it waits.
+func (b *batch) bytes() int {
+	if b.data != nil {
+		return len(b.data)
+	}
+	return b.builder.Len()
+}
+
+// weight is what batches count towards the flush triggers: messages, and bytes of encoded
+// records before compression. A batch weighs the same from its sealing to its outcome.
+type weight struct{ messages, bytes int64 }
+
+func (w weight) plus(v weight) weight  { return weight{w.messages + v.messages, w.bytes + v.bytes} }
+func (w weight) minus(v weight) weight { return weight{w.messages - v.messages, w.bytes - v.bytes} }
+
+func (b *batch) weight() weight {
+	size := b.raw
+	if b.data == nil {
+		size = b.builder.Len()
+	}
+	return weight{int64(len(b.msgs)), int64(size - record.HeaderSize)}
+}

@@ -1,0 +1,290 @@
+package client
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kbench/kbench/client/internal/conn"
+	"github.com/kbench/kbench/client/record"
+)
+
+// brokerProducer is the fourth stage: it collects batches of the partitions one node leads into
+// Produce requests, when a flush trigger fires and the connection has room, and takes the
+// answers apart. One goroutine (run) collects and writes; answers come on the connection's.
+type brokerProducer struct {
+	producer *AsyncProducer
+	id       int32 // of the node
+
+	messages, bytes atomic.Int64 // waiting in the partitions
+	oldest          atomic.Int64 // when the first partition was listed, Unix nanoseconds
+	urgent          atomic.Bool  // something must go whatever the triggers say
+
+	outstanding atomic.Int64              // requests being written or in flight
+	using       atomic.Pointer[conn.Conn] // the connection of the last one
+
+	wake      chan struct{} // capacity 1; written by signal, read by run; never closed
+	signalled atomic.Bool   // spares the channel operation while run is awake
+
+	mu     sync.Mutex
+	listed []*partitionProducer // those with something to send
+	idle   []*request           // to be used again
+
+	// Only run uses these.
+	looking    []*partitionProducer
+	turn       int // counts requests; which partition is first, so that none starves
+	compressor *record.Compressor
+	timer      *time.Timer
+	failures   int       // to connect, in a row
+	notUntil   time.Time // end of the backoff after them
+}
+
+func newBrokerProducer(p *AsyncProducer, id int32) (*brokerProducer, error) {
+	c, err := record.NewCompressor(p.cfg.Producer.Compression, p.cfg.Producer.CompressionLevel)
+	if err != nil {
+		return nil, err
+	}
+	return &brokerProducer{producer: p, id: id, compressor: c, wake: make(chan struct{}, 1)}, nil
+}
+
+// added says that more waits in p, which is put on the list. full: some of it is a full batch.
+// Called with p.mu held.
+func (b *brokerProducer) added(p *partitionProducer, w weight, full bool) {
+	messages, bytes := b.messages.Add(w.messages), b.bytes.Add(w.bytes)
+	first := b.list(p)
+	if full {
+		b.urgent.Store(true)
+	}
+	f := &b.producer.cfg.Producer.Flush
+	if first || full || !b.producer.triggers ||
+		f.Messages > 0 && messages >= int64(f.Messages) || f.Bytes > 0 && bytes >= int64(f.Bytes) {
+		b.signal()
+	}
+}
+
+// put counts a batch that came back; retry, once the partition may send again, wakes run.
+func (b *brokerProducer) put(w weight) {
+	b.messages.Add(w.messages)
+	b.bytes.Add(w.bytes)
+}
+
+func (b *brokerProducer) removed(w weight) {
+	b.messages.Add(-w.messages)
+	b.bytes.Add(-w.bytes)
+}
+
+// retry puts p on the list for a batch that waits for no trigger. Called with p.mu held.
+func (b *brokerProducer) retry(p *partitionProducer) {
+	b.list(p)
+	b.urgent.Store(true)
+	b.signal()
+}
+
+// list puts p on the list unless it is there, and says whether it was not. Called with p.mu held.
+func (b *brokerProducer) list(p *partitionProducer) bool {
+	if p.listed {
+		return false
+	}
+	p.listed = true
+	b.mu.Lock()
+	if len(b.listed) == 0 {
+		b.oldest.Store(p.now.UnixNano())
+	}
+	b.listed = append(b.listed, p)
+	b.mu.Unlock()
+	return true
+}
+
+// signal wakes run, or keeps it from falling asleep.
+func (b *brokerProducer) signal() {
+	if b.signalled.Load() || !b.signalled.CompareAndSwap(false, true) {
+		return
+	}
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends until the producer is done.
+func (b *brokerProducer) run() {
+	defer b.producer.senders.Done()
+	b.timer = time.NewTimer(time.Hour)
+	defer b.timer.Stop()
+	for b.producer.life.Err() == nil {
+		b.signalled.Store(false)
+		now := time.Now()
+		at, ready := b.due(now)
+		if ready {
+			at = b.send(now)
+			if at.IsZero() {
+				continue
+			}
+		}
+		b.sleep(at.Sub(now))
+	}
+}
+
+// far is the time to wait for when only a signal can change anything.
+var far = time.Unix(1<<40, 0)
+
+// due says whether something is to be sent now, or else when to look again.
+func (b *brokerProducer) due(now time.Time) (at time.Time, ready bool) {
+	waiting := b.messages.Load()
+	if waiting <= 0 && !b.urgent.Load() {
+		return far, false
+	}
+	if now.Before(b.notUntil) {
+		return b.notUntil, false
+	}
+	cfg := &b.producer.cfg.Producer
+	f := &cfg.Flush
+	if !b.producer.triggers || b.urgent.Load() || b.producer.flushing.Load() > 0 ||
+		f.Messages > 0 && waiting >= int64(f.Messages) || f.Bytes > 0 && b.bytes.Load() >= int64(f.Bytes) {
+		return at, true
+	}
+	at = far
+	oldest := time.Unix(0, b.oldest.Load())
+	if f.Frequency > 0 {
+		at = oldest.Add(f.Frequency)
+	} else if cfg.DeliveryTimeout > 0 {
+		at = oldest.Add(cfg.DeliveryTimeout / 2) // rather early than never: no trigger may come any more
+	}
+	return at, !now.Before(at)
+}
+
+func (b *brokerProducer) sleep(d time.Duration) {
+	b.timer.Reset(d)
+	select {
+	case <-b.wake:
+	case <-b.timer.C:
+	case <-b.producer.life.Done():
+	}
+}
+
+// send sends one request with what waits. It returns when to look again, zero for at once.
+func (b *brokerProducer) send(now time.Time) (at time.Time) {
+	c, version, err := b.connect()
+	if err != nil {
+		return b.unreachable(err, now)
+	}
+	b.failures = 0
+	acks := b.producer.cfg.Producer.RequiredAcks
+	if acks != AcksNone {
+		if err := c.Acquire(b.producer.life); err != nil {
+			return b.unreachable(err, now)
+		}
+		now = time.Now() // a slot may have taken its time
+	}
+	r := b.request()
+	at = b.collect(r, now)
+	if len(r.batches) == 0 {
+		b.reuse(r)
+		if acks != AcksNone {
+			c.Release()
+		}
+		return at
+	}
+	r.submit(c, version)
+	return time.Time{}
+}
+
+// connect is the node's connection and the Produce version to use on it.
+func (b *brokerProducer) connect() (*conn.Conn, int16, error) {
+	n := b.producer.client.node(b.id)
+	if n == nil {
+		return nil, 0, &addressError{addr: "of a node that left the cluster", err: ErrNoBrokers}
+	}
+	c, err := n.connection(b.producer.life)
+	if err != nil {
+		return nil, 0, err
+	}
+	v, err := c.Version(produceKey)
+	if err != nil {
+		return nil, 0, &addressError{n.addr, err}
+	}
+	return c, v, nil
+}
+
+// unreachable sends every partition with something waiting to look for its leader, and waits
+// before the next try to connect.
+func (b *brokerProducer) unreachable(err error, now time.Time) time.Time {
+	b.failures++
+	b.notUntil = now.Add(b.producer.cfg.Producer.Retry.wait(b.failures))
+	b.urgent.Store(false)
+	b.takeList()
+	for _, p := range b.looking {
+		p.lost(b, err, now)
+	}
+	clear(b.looking)
+	b.looking = b.looking[:0]
+	return b.notUntil
+}
+
+// takeList moves the list into looking.
+func (b *brokerProducer) takeList() {
+	b.mu.Lock()
+	b.looking = append(b.looking, b.listed...)
+	clear(b.listed)
+	b.listed = b.listed[:0]
+	b.mu.Unlock()
+}
+
+// collect fills a request with the next batch of each listed partition, as far as they fit.
+// With nothing found it returns when to look again.
+func (b *brokerProducer) collect(r *request, now time.Time) (at time.Time) {
+	b.urgent.Store(false)
+	b.takeList()
+	at = far
+	room := b.producer.cfg.Producer.MaxRequestBytes
+	b.turn++
+	for i := range b.looking {
+		p := b.looking[(i+b.turn)%len(b.looking)]
+		t, more, until := p.take(b, b.turn, now, room)
+		if t != nil {
+			room -= t.bytes()
+			r.batches = append(r.batches, t)
+		}
+		if !until.IsZero() && until.Before(at) {
+			at = until
+		}
+		if more {
+			b.keep(p, until.IsZero())
+		}
+	}
+	clear(b.looking)
+	b.looking = b.looking[:0]
+	return at
+}
+
+// keep leaves p on the list for the next request.
+func (b *brokerProducer) keep(p *partitionProducer, urgent bool) {
+	b.mu.Lock()
+	b.listed = append(b.listed, p)
+	b.mu.Unlock()
+	if urgent {
+		b.urgent.Store(true)
+	}
+}
+
+// request takes a request that is not in use, or makes one.
+func (b *brokerProducer) request() *request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(b.idle); n > 0 {
+		r := b.idle[n-1]
+		b.idle = b.idle[:n-1]
+		return r
+	}
+	r := &request{broker: b}
+	r.call.Done = r.done
+	return r
+}
+
+func (b *brokerProducer) reuse(r *request) {
+	clear(r.batches)
+	r.batches = r.batches[:0]
+	b.mu.Lock()
+	b.idle = append(b.idle, r)
+	b.mu.Unlock()
+}

@@ -1,0 +1,106 @@
+package client
+
+import (
+	"context"
+	"fmt"
+)
+
+// Flush sends what waits, whatever the flush triggers say, and waits until everything accepted
+// before the call is decided, or ctx ends.
+func (p *AsyncProducer) Flush(ctx context.Context) error {
+	p.flushing.Add(1)
+	defer p.flushing.Add(-1)
+	p.wakeSenders()
+	if err := p.accounts.wait(ctx); err != nil {
+		return fmt.Errorf("flush: %d messages not decided yet: %w", p.accounts.total(), err)
+	}
+	return nil
+}
+
+func (p *AsyncProducer) wakeSenders() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.brokers {
+		b.signal()
+	}
+}
+
+// Close flushes and ends the producer. When ctx ends before everything is decided, what is left
+// fails with ErrClosed (and ErrOutcomeUnknown where it was written already), and Close says so:
+// every message has its outcome when it returns. Outcomes that nobody reads from Successes and
+// Errors are discarded. A second call waits for the first.
+func (p *AsyncProducer) Close(ctx context.Context) error {
+	p.AsyncClose(ctx)
+	// Owned by the producer; ends when the channels are closed, before closed is.
+	go p.results.discard()
+	<-p.closed
+	return p.results.err
+}
+
+// AsyncClose begins to close the producer and returns at once: Successes and Errors are closed
+// when every message has been delivered on them, so that reading both to their end gets all.
+// ctx bounds the flush, as in Close.
+func (p *AsyncProducer) AsyncClose(ctx context.Context) {
+	p.close.Do(func() {
+		p.closing.Store(true)
+		// Owned by the producer; bounded by ctx, after which nothing waits any more but for the
+		// user to read the channels.
+		go p.shutDown(ctx)
+	})
+}
+
+func (p *AsyncProducer) shutDown(ctx context.Context) {
+	p.results.stopInput(ctx)
+	p.flushing.Add(1)
+	p.wakeSenders()
+	err := p.accounts.wait(ctx)
+	left := p.accounts.total()
+	p.abort(err != nil)
+	p.stages.Wait()
+	p.senders.Wait()
+	p.failWaiting()
+	if p.ownsClient {
+		_ = p.client.Close() // the only error is that it was closed before
+	}
+	// Everything has been decided or is being decided by a connection that was closed.
+	_ = p.accounts.wait(context.Background())
+	if err != nil {
+		p.results.err = fmt.Errorf("close: %d messages were not decided in time and failed: %w", left, err)
+	}
+	p.results.end(ctx)
+	close(p.closed)
+}
+
+// abort cuts short everything that waits. With force it also closes connections on which
+// requests of this producer are being written or in flight: on a shared client others have to
+// try theirs again, which is the price of ending in time.
+func (p *AsyncProducer) abort(force bool) {
+	p.end()
+	p.mu.Lock()
+	parts := p.parts
+	brokers := make([]*brokerProducer, 0, len(p.brokers))
+	for _, b := range p.brokers {
+		brokers = append(brokers, b)
+	}
+	p.mu.Unlock()
+	for _, pp := range parts {
+		pp.mu.Lock()
+		pp.room.Broadcast()
+		pp.mu.Unlock()
+	}
+	for _, b := range brokers {
+		if c := b.using.Load(); force && c != nil && b.outstanding.Load() > 0 {
+			c.Close(ErrClosed)
+		}
+	}
+}
+
+// failWaiting fails what was in batches and never sent.
+func (p *AsyncProducer) failWaiting() {
+	p.mu.Lock()
+	parts := p.parts
+	p.mu.Unlock()
+	for _, pp := range parts {
+		pp.failAll(ErrClosed)
+	}
+}
