@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 
 	"github.com/klauspost/compress/gzip"
@@ -23,8 +24,8 @@ type Decompressor struct {
 // codec [None] the result is src itself.
 //
 // limit bounds the size in bytes of the result. Data that are larger give a *[TooLargeError]
-// before a buffer larger than limit is allocated; besides it, a decoder uses less than 5 MiB of
-// its own. Other errors are *[CodecError] and *[CorruptError].
+// before their buffer is larger than limit and a constant (twice that counting the buffer it
+// grew from); a decoder uses less than 5 MiB of its own. Other errors are *[CodecError] and *[CorruptError].
 func (d *Decompressor) Decompress(dst, src []byte, codec Codec, limit int) ([]byte, error) {
 	if codec == None {
 		return src, nil
@@ -57,7 +58,7 @@ func (d *Decompressor) decodeGzip(dst, src []byte, limit int) ([]byte, error) {
 	if err := d.gzip.Reset(&d.src); err != nil {
 		return nil, &CorruptError{What: "gzip", Err: err}
 	}
-	dst = grow(dst[:0], min(4*len(src), limit), limit)
+	dst = grow(dst[:0], min(gzipSize(src), limit), limit)
 	for {
 		end := min(cap(dst), limit)
 		if len(dst) == end {
@@ -76,6 +77,18 @@ func (d *Decompressor) decodeGzip(dst, src []byte, limit int) ([]byte, error) {
 			return nil, &CorruptError{What: "gzip", Err: err}
 		}
 	}
+}
+
+// gzipSize guesses the decompressed size. The trailer has it (RFC 1952), unless there are several
+// members; it is not believed beyond what deflate can do, 1032 : 1.
+func gzipSize(src []byte) int {
+	if len(src) >= 4 {
+		size := int64(binary.LittleEndian.Uint32(src[len(src)-4:]))
+		if size > 0 && size <= 1032*int64(len(src)) {
+			return int(min(size, maxLimit))
+		}
+	}
+	return 4 * len(src)
 }
 
 // endGzip finds out whether the stream ends where the limit is reached.

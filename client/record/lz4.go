@@ -8,9 +8,9 @@ import (
 )
 
 // The LZ4 frame format, as far as Kafka uses it. Java writes independent blocks of 64 KiB
-// without content size or any checksum, and refuses dependent blocks. It must not be given
-// a content checksum: releases that check one compare it with the XOR of the blocks' hashes,
-// which is the real one only for a frame of a single block.
+// without content size or any checksum, and refuses dependent blocks. It should not be given a
+// content checksum: 4.4 and earlier skip it, but code after that compares it with the XOR of the
+// blocks' hashes, which is the real one only for a frame of a single block.
 //
 // The frame is read here, not with lz4.Reader: that one copies every block, allocates up to
 // 8 MiB because a header says so, and recurses once per concatenated legacy header, which a
@@ -187,14 +187,21 @@ func (f *lz4Frame) appendBlock(dst, block []byte, limit int) ([]byte, error) {
 	most := min(f.blockMax, len(block)*lz4MaxRatio)
 	room := min(most, limit-len(dst))
 	dst = grow(dst, room, limit)
-	n, err := f.block(dst[len(dst):len(dst)+room], block, dst)
-	if err == nil {
-		return dst[:len(dst)+n], nil
+	err := error(lz4.ErrInvalidSourceShortBuffer)
+	if room > 0 { // the library writes through a nil pointer when there is none
+		var n int
+		if n, err = f.block(dst[len(dst):len(dst)+room], block, dst); err == nil {
+			return dst[:len(dst)+n], nil
+		}
 	}
 	if room < most {
 		// Does the block not fit, or is it damaged? Decode it aside to tell: it is bounded.
-		if n, aside := f.block(make([]byte, most), block, dst); aside == nil && n > room {
+		n, aside := f.block(make([]byte, most), block, dst)
+		switch {
+		case aside == nil && n > room:
 			return nil, &TooLargeError{Codec: LZ4, Limit: limit}
+		case aside == nil && n == 0:
+			return dst, nil
 		}
 	}
 	return nil, &CorruptError{What: "lz4", Err: err}

@@ -42,8 +42,7 @@ func ReadRecord(src []byte, r *Record) (rest []byte, err error) {
 	body := src[i:end:end]
 
 	// body[0] are the record's attributes, of which none are defined.
-	u, i = uvarint(body, 1)
-	if i < 0 {
+	if u, i = uvarint(body, 1); i < 0 {
 		return src, errRecordCut
 	}
 	r.TimestampDelta = unzigzag(u)
@@ -60,6 +59,10 @@ func ReadRecord(src []byte, r *Record) (rest []byte, err error) {
 	if r.Value, i = bytesAt(body, i); i < 0 {
 		return src, errRecordCut
 	}
+	if i == len(body)-1 && body[i] == 0 { // as nearly always: no headers
+		r.headers, r.headerCount = nil, 0
+		return src[end:], nil
+	}
 	if err := r.readHeaderCount(body, i); err != nil {
 		return src, err
 	}
@@ -73,11 +76,8 @@ func (r *Record) readHeaderCount(body []byte, i int) error {
 		return errRecordCut
 	}
 	r.headers, r.headerCount = body[i:], int32(u>>1)
-	if u == 0 {
-		if i != len(body) {
-			return errRecordRest
-		}
-		return nil
+	if u == 0 && i != len(body) {
+		return errRecordRest
 	}
 	// A header has two fields of at least one byte.
 	if u&1 != 0 || u>>1 > uint64(len(body)-i)/2 {
@@ -89,15 +89,15 @@ func (r *Record) readHeaderCount(body []byte, i int) error {
 // bytesAt reads a field of a length and that many bytes at b[i:], nil for null, and returns the
 // index after it, -1 when it is not within b.
 func bytesAt(b []byte, i int) ([]byte, int) {
+	if uint(i) < uint(len(b)) && b[i] == 1 { // -1: null
+		return nil, i + 1
+	}
 	u, i := uvarint(b, i)
-	if i < 0 {
+	if i < 0 || u&1 != 0 && u != 1 { // -1 may be written in more bytes than it needs
 		return nil, -1
 	}
-	if u&1 != 0 {
-		if u == 1 { // -1: null
-			return nil, i
-		}
-		return nil, -1
+	if u == 1 {
+		return nil, i
 	}
 	if u>>1 > uint64(len(b)-i) {
 		return nil, -1

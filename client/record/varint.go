@@ -11,25 +11,35 @@ func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 // zigzagLen is zigzag for a length or count, which is never negative.
 func zigzagLen(n int) uint64 { return uint64(n) << 1 }
 
-// uvarintLen is the number of bytes of u as a varint, without a branch: ⌈bits/7⌉, at least 1.
-func uvarintLen(u uint64) int { return (9*bits.Len64(u) + 64) / 64 }
+// uvarintLen is the number of bytes of u as a varint. Comparing first is faster than counting
+// bits: lengths of one or two bytes are nearly all there are, and predicted.
+func uvarintLen(u uint64) int {
+	if u < 0x80 {
+		return 1
+	}
+	if u < 1<<14 {
+		return 2
+	}
+	return longUvarintLen(u)
+}
 
-// putUvarint writes u at b[i:] and returns the index after it. The one-byte case, which is most
-// of them, is inlined in the caller.
+func longUvarintLen(u uint64) int { return int(9*uint(bits.Len64(u))+64) >> 6 }
+
+// putUvarint writes u at b[i:] and returns the index after it. Up to two bytes, which is nearly
+// all of them, are inlined in the caller.
 func putUvarint(b []byte, i int, u uint64) int {
 	if u < 0x80 {
 		b[i] = byte(u)
 		return i + 1
 	}
+	if u < 1<<14 {
+		b[i], b[i+1] = byte(u)|0x80, byte(u>>7)
+		return i + 2
+	}
 	return putLongUvarint(b, i, u)
 }
 
 func putLongUvarint(b []byte, i int, u uint64) int {
-	if u < 1<<14 {
-		b[i+1] = byte(u >> 7)
-		b[i] = byte(u) | 0x80
-		return i + 2
-	}
 	for u >= 0x80 {
 		b[i] = byte(u) | 0x80
 		u >>= 7
@@ -42,8 +52,14 @@ func putLongUvarint(b []byte, i int, u uint64) int {
 // uvarint reads a varint at b[i:] and returns the index after it, or -1 when b ends within it or
 // it has more than 64 bits.
 func uvarint(b []byte, i int) (uint64, int) {
-	if uint(i) < uint(len(b)) && b[i] < 0x80 {
-		return uint64(b[i]), i + 1
+	if uint(i) < uint(len(b)) {
+		c := uint64(b[i])
+		if c < 0x80 {
+			return c, i + 1
+		}
+		if i+1 < len(b) && b[i+1] < 0x80 {
+			return c&0x7f | uint64(b[i+1])<<7, i + 2
+		}
 	}
 	return longUvarint(b, i)
 }

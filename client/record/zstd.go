@@ -1,7 +1,6 @@
 package record
 
 import (
-	"errors"
 	"io"
 
 	"github.com/klauspost/compress/zstd"
@@ -111,16 +110,17 @@ func (d *Decompressor) decodeZstd(dst, src []byte, limit int) ([]byte, error) {
 			return nil, err
 		}
 	}
-	room := int(min(most, int64(limit)))
+	// One block more than the limit: where decoding fails then tells too large from damaged.
+	room := int(min(most, int64(limit)+zstdBlock))
 	if cap(dst) < room {
-		dst = make([]byte, 0, min(room+zstdSlack, max(limit, room)))
+		dst = make([]byte, 0, room+zstdSlack)
 	}
-	out, err := d.zstd.DecodeAll(src, dst[:0:min(cap(dst), limit)])
-	switch {
-	case err == nil && len(out) <= limit:
-		return out, nil
-	case err == nil, errors.Is(err, zstd.ErrDecoderSizeExceeded) && most > int64(limit):
+	out, err := d.zstd.DecodeAll(src, dst[:0:min(cap(dst), room+zstdSlack)])
+	if len(out) > limit {
 		return nil, &TooLargeError{Codec: ZSTD, Limit: limit}
 	}
-	return nil, &CorruptError{What: "zstd", Err: err}
+	if err != nil {
+		return nil, &CorruptError{What: "zstd", Err: err}
+	}
+	return out, nil
 }
