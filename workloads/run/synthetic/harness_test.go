@@ -47,14 +47,25 @@ func definition(rate float64, length time.Duration) workloads.Definition {
 // measure executes a definition against a script on a virtual clock.
 func measure(t *testing.T, d workloads.Definition, s synthetic.Script) *run.Outcome {
 	t.Helper()
-	out, err := execute(t, context.Background(), run.Spec{Definition: d}, s)
+	out, err := execute(t, run.Spec{Definition: d}, s, nil)
 	require.NoError(t, err)
 	return out
 }
 
-func execute(t *testing.T, ctx context.Context, spec run.Spec, s synthetic.Script) (out *run.Outcome, err error) {
+// execute runs a spec against a script on a virtual clock. When interrupt is given and true,
+// the run is interrupted.
+func execute(t *testing.T, spec run.Spec, s synthetic.Script, interrupt func(run.Progress) bool) (out *run.Outcome, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if interrupt != nil {
+			spec.Progress = func(p run.Progress) {
+				if interrupt(p) {
+					cancel()
+				}
+			}
+		}
 		spec.Clock = run.NewClock()
 		spec.Target = synthetic.New(s, spec.Clock)
 		out, err = run.Execute(ctx, spec)

@@ -1,0 +1,118 @@
+package synthetic_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
+	"github.com/kbench/kbench/workloads/run"
+	"github.com/kbench/kbench/workloads/run/synthetic"
+)
+
+// consuming is a workload whose messages are looked for on the other side.
+func consuming(rate float64, length time.Duration) workloads.Definition {
+	d := definition(rate, length)
+	d.Producers.Count, d.Consumers.Count = 3, 2
+	d.Payload = workloads.Payload{Size: 64, Stamp: "value"}
+	d.Phases.WarmUp = time.Second
+	return d
+}
+
+// Clocks: a true 5 ms with a consumer's clock 50 ms behind makes every sample negative; all are
+// counted, the run is flagged, none is dropped.
+func TestCheck12ClocksDisagree(t *testing.T) {
+	out := measure(t, consuming(1000, 5*time.Second), synthetic.Script{
+		Latency: ms, Delivery: 4 * ms, ClockOffset: -50 * ms, Partitions: 4})
+	e2e := out.Run.Series[results.SeriesE2E]
+	require.EqualValues(t, 5000, e2e.Count)
+	require.EqualValues(t, 5000, out.Run.Counts.NegativeE2E)
+	require.EqualValues(t, -45*ms, e2e.MinNs)
+	require.EqualValues(t, 5000, out.Run.Counts.Received)
+	require.Equal(t, []string{"clocks disagree: 5000 messages were received before they were due, the worst 45ms before, limit 0"},
+		out.Run.Verdict.Reasons)
+}
+
+func TestE2E(t *testing.T) {
+	for _, stamp := range []string{"value", "header", "auto"} {
+		d := consuming(1000, 5*time.Second)
+		d.Payload.Stamp = stamp
+		out := measure(t, d, synthetic.Script{Latency: ms, Delivery: 4 * ms, Partitions: 4})
+		e2e := out.Run.Series[results.SeriesE2E]
+		require.EqualValues(t, 5000, e2e.Count, "%s: one a message, the warm-up's not among them", stamp)
+		near(t, 5*ms, e2e.P50Ns, "e2e")
+		near(t, 5*ms, e2e.MaxNs, "e2e")
+		require.True(t, out.Run.Verdict.Valid, out.Run.Verdict.Reasons)
+		require.InEpsilon(t, 1000, out.Run.Rates.ReceivedPerSecond, tolerance)
+		for _, th := range out.Run.Thresholds {
+			require.True(t, th.Held, th.Expression)
+		}
+		require.Len(t, out.Run.Thresholds, 3)
+	}
+}
+
+// What happens to messages on the way is found, to the message.
+func TestIntegrity(t *testing.T) {
+	out := measure(t, consuming(1000, 10*time.Second), synthetic.Script{Latency: ms, Delivery: ms, Partitions: 2,
+		Lose: 500, Duplicate: 1009, Swap: 997, Corrupt: 1250})
+	c := out.Run.Counts
+	// Numbers run from 0 in the warm-up (1000, rounded up to 1002) to 11 001.
+	count := func(n int64) (k int64) {
+		for number := int64(1002); number < 11_002; number++ {
+			if number%n == n-1 {
+				k++
+			}
+		}
+		return k
+	}
+	corrupted := int64(0) // of those not lost; the warm-up's count too
+	for number := int64(0); number < 11_002; number++ {
+		if number%1250 == 1249 && number%500 != 499 {
+			corrupted++
+		}
+	}
+	require.EqualValues(t, 10_000, c.Acked)
+	require.Equal(t, corrupted, c.Corrupted)
+	require.InDelta(t, count(500)+corrupted, c.Lost, 1, "a corrupted message did not arrive either")
+	require.Equal(t, count(1009), c.Duplicated)
+	require.Equal(t, 10_000-c.Lost+c.Duplicated, c.Received, "received counts what arrived whole, again and again")
+	require.False(t, out.Run.Thresholds[0].Held)
+	require.True(t, out.Run.Verdict.Valid, "findings about the cluster do not make a measurement invalid")
+}
+
+// Reordering is judged within a producer and a partition.
+func TestReordered(t *testing.T) {
+	d := consuming(1000, 10*time.Second)
+	d.Producers.Count = 1
+	out := measure(t, d, synthetic.Script{Latency: ms, Partitions: 2, Swap: 97})
+	require.InDelta(t, 10_000/97, out.Run.Counts.Reordered, 1)
+	require.Zero(t, out.Run.Counts.Lost+out.Run.Counts.Duplicated)
+
+	d.Producers.Count = 10 // neighbours in a partition are of different producers
+	out = measure(t, d, synthetic.Script{Latency: ms, Partitions: 2, Swap: 97})
+	require.Zero(t, out.Run.Counts.Reordered)
+}
+
+// Without stamps arrivals are only counted.
+func TestConsumersWithoutStamps(t *testing.T) {
+	d := consuming(1000, 5*time.Second)
+	d.Payload.Stamp, d.Phases.WarmUp = "none", 0
+	out := measure(t, d, synthetic.Script{Latency: ms, Partitions: 2})
+	require.EqualValues(t, 5000, out.Run.Counts.Received)
+	require.NotContains(t, out.Run.Series, results.SeriesE2E)
+	require.Empty(t, out.Run.Thresholds, "nothing can be said about lost messages")
+}
+
+// In a closed loop e2e counts from when the engine began the run.
+func TestE2EClosedLoop(t *testing.T) {
+	d := consuming(0, 5*time.Second)
+	out := measure(t, d, synthetic.Script{Latency: ms, Delivery: ms, Buffer: 30, Partitions: 3})
+	require.Equal(t, run.LoopClosed, out.Run.Loop)
+	require.NotContains(t, out.Run.Series, results.SeriesResponse)
+	require.NotContains(t, out.Run.Series, results.SeriesDelay)
+	require.Equal(t, out.Run.Counts.Acked, out.Run.Counts.Received)
+	require.Zero(t, out.Run.Counts.Lost)
+	require.InEpsilon(t, 30_000, out.Run.Rates.MessagesPerSecond, 0.01, "30 in flight for a millisecond each")
+}
