@@ -14,7 +14,8 @@ type Config struct {
 	// Size of every value in bytes, up to MaxSize.
 	Size int
 	// Compressibility is the share of a value that a codec takes away, from 0 to 0.95 and not
-	// above MaxCompressibility. Over batches of values gzip, lz4 and zstd meet it within 0.05
+	// above MaxCompressibility. Over batches of values of 100
+	// bytes or more gzip, lz4 and zstd meet it within 0.05
 	// (snappy, which codes matches in pieces of 64 bytes, within 0.08).
 	Compressibility float64
 	// Stamped leaves the first StampSize bytes of every value for a stamp and takes its own
@@ -28,9 +29,10 @@ type Config struct {
 const MaxSize = 1 << 30
 
 const (
-	distinctBytes = 8  // random bytes a value has at least: they make messages differ
-	matchBytes    = 4  // what a codec spends on a value's compressible part
-	plainStamp    = 17 // incompressible bytes of a stamp that is not scrambled
+	distinctBytes = 8   // random bytes of a value without a stamp at least: they make messages differ
+	matchBytes    = 4   // what a codec spends on a value's compressible part
+	plainStamp    = 15  // what codecs make of a stamp that is not scrambled: 10 (gzip) to 20 (lz4)
+	plainFrom     = 256 // bytes of a value from which that spread is small enough
 	poolBytes     = 256 << 10
 )
 
@@ -40,11 +42,14 @@ func MaxCompressibility(size int, stamped bool) float64 {
 	if size <= 0 {
 		return 0
 	}
-	fixed := distinctBytes + matchBytes
-	if stamped {
-		fixed += plainStamp
+	fixed := matchBytes + distinctBytes
+	switch {
+	case stamped && size < plainFrom:
+		fixed = matchBytes + StampSize
+	case stamped:
+		fixed = matchBytes + plainStamp
 	}
-	const tolerance = 0.05
+	const tolerance = 0.04
 	return min(0.95, max(0, 1-float64(fixed)/float64(size)+tolerance))
 }
 
@@ -101,16 +106,18 @@ func (s *Source) layOut() {
 	if c.Compressibility > 0 {
 		budget -= matchBytes
 	}
+	least := distinctBytes
 	if c.Stamped {
-		s.stamp = StampSize
+		s.stamp, least = StampSize, 0
 		room -= StampSize
-		s.scramble = budget >= StampSize+distinctBytes || budget >= c.Size
-		budget -= plainStamp
+		s.scramble = budget >= StampSize || c.Size < plainFrom
 		if s.scramble {
-			budget -= StampSize - plainStamp
+			budget -= StampSize
+		} else {
+			budget -= plainStamp
 		}
 	}
-	s.random = min(max(budget, distinctBytes), room)
+	s.random = min(max(budget, least), room)
 }
 
 func nextPower(n int) int {
@@ -126,7 +133,8 @@ func (s *Source) Size() int { return s.config.Size }
 
 // Value fills dst with the value of message n and returns it, dst[:Size]; a dst with too
 // little capacity is replaced. Values of different messages differ, as far as their size
-// allows. With Stamped the first StampSize bytes are left as they are, for Stamp.
+// allows (with Stamped, by their stamps at least). With Stamped the first StampSize bytes are
+// left as they are, for Stamp or PutStamp.
 func (s *Source) Value(dst []byte, n int64) []byte {
 	if cap(dst) < s.config.Size {
 		dst = make([]byte, s.config.Size)
