@@ -89,7 +89,7 @@ type ProducerConfig struct {
 	DeliveryTimeout  time.Duration `key:"deliveryTimeout" doc:"From acceptance to outcome, all retries included; a message without one by then fails. 0: no bound but retry.max."`
 	Partitioner      string        `key:"partitioner" enum:"hash,roundrobin,random,manual,sticky,murmur2,crc32,fnv1a" doc:"How a message finds its partition. hash: FNV-1a of the key as in Sarama, and without a key one partition per batch."`
 	Compression      record.Codec  `key:"compression" doc:"Codec of batches: none, gzip, snappy, lz4 or zstd."`
-	CompressionLevel int           `key:"compressionLevel" doc:"Level of the codec; 0: the codec's default."`
+	CompressionLevel int           `key:"compressionLevel" doc:"Level of the codec: gzip 0 to 9, lz4 0 to 9, zstd 1 to 22. -1000: the codec's default."`
 	Idempotent       bool          `key:"idempotent" doc:"Exactly once and in order per partition, for the life of the producer."`
 	Retry            RetryConfig   `key:"retry"`
 	Flush            FlushConfig   `key:"flush"`
@@ -163,9 +163,10 @@ func NewConfig() *Config {
 	c.Producer = ProducerConfig{
 		MaxMessageBytes: 1_000_000, MaxRequestBytes: 100 << 20, RequiredAcks: AcksAll,
 		Timeout: 10 * time.Second, DeliveryTimeout: 2 * time.Minute, Partitioner: "hash",
-		Retry:  RetryConfig{Max: 1<<31 - 1, Backoff: 100 * time.Millisecond, MaxBackoff: time.Second},
-		Buffer: BufferConfig{Messages: 250_000, Bytes: 64 << 20},
-		Return: ReturnConfig{Errors: true},
+		CompressionLevel: record.DefaultLevel,
+		Retry:            RetryConfig{Max: 1<<31 - 1, Backoff: 100 * time.Millisecond, MaxBackoff: time.Second},
+		Buffer:           BufferConfig{Messages: 250_000, Bytes: 64 << 20},
+		Return:           ReturnConfig{Errors: true},
 	}
 	c.Consumer = ConsumerConfig{
 		MinBytes: 1, MaxBytes: 50 << 20, MaxPartitionBytes: 1 << 20, MaxWait: 500 * time.Millisecond,

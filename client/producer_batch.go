@@ -12,7 +12,7 @@ import (
 // not change (but for a new producer epoch), so that a resend is the same batch.
 type batch struct {
 	p       *partitionProducer
-	ordinal int64 // place in its partition's order; a retry sorts by it
+	ordinal int64 // number of its first message in the partition; a retry sorts by it
 	msgs    []*ProducerMessage
 	builder record.Builder
 	data    []byte // the finished batch; nil before

@@ -31,7 +31,7 @@ type partitionProducer struct {
 
 	building *batch   // not sealed; nil when nothing waits
 	sealed   []*batch // full ones and those to send again, by ordinal
-	next     int64    // ordinal of the next batch
+	next     int64    // messages so far: the ordinal of the next batch
 	inFlight int
 	// draining is set when a batch is to be sent again: nothing of this partition leaves until
 	// everything in flight has come back, so that batches leave in order again.
@@ -96,11 +96,11 @@ func (p *partitionProducer) add(run []*ProducerMessage) (n int, w weight) {
 	p.readClock(len(run))
 	if p.building == nil {
 		p.building = newBatch(p, p.next, p.now, p.producer.cfg.Producer.DeliveryTimeout)
-		p.next++
 	}
 	b, cfg := p.building, &p.producer.cfg.Producer
 	before := b.builder.Len()
 	n = b.add(run, p.now.UnixMilli(), cfg.MaxMessageBytes, cfg.Flush.MaxMessages)
+	p.next += int64(n)
 	w = weight{messages: int64(n), bytes: int64(b.builder.Len() - before)}
 	if n < len(run) || cfg.Flush.MaxMessages > 0 && len(b.msgs) >= cfg.Flush.MaxMessages {
 		p.sealed = append(p.sealed, b)
@@ -441,8 +441,8 @@ func (p *partitionProducer) halve(b *batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inFlight--
-	for _, msgs := range [][]*ProducerMessage{b.msgs[:half], b.msgs[half:]} {
-		n := newBatch(p, b.ordinal, b.firstAt, 0)
+	for i, msgs := range [][]*ProducerMessage{b.msgs[:half], b.msgs[half:]} {
+		n := newBatch(p, b.ordinal+int64(i*half), b.firstAt, 0)
 		n.deadline, n.attempts = b.deadline, b.attempts
 		n.add(msgs, b.firstAt.UnixMilli(), 1<<31-1, 0)
 		p.insert(n)
