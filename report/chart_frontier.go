@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // frontierChart draws throughput against headline p99, one marker a point, with the ends over
@@ -15,14 +16,14 @@ func frontierChart(points []*point, on paper) string {
 	}
 	var rates, tails []float64
 	for _, p := range shown {
-		rates = append(rates, p.rate.max)
+		rates = append(rates, p.rate.min, p.rate.max)
 		tails = append(tails, p.p99.min, p.p99.max)
 	}
-	x := linearAxis(rates, on.left, on.w-on.right)
+	x := spanAxis(rates, on.left, on.w-on.right)
 	y := logAxis(tails, on.h-on.bottom, on.top)
 	var d drawing
 	d.begin(on.class()+" frontier", "Throughput against p99", on.w, on.h, attrs{"data-x", x.attr(""), "data-y", y.attr("")})
-	d.frame(x, y, x.ticks(on.ticksAcross(), short), y.ticks(ticksUp(y.from-y.to), shortDuration), "throughput, msg/s", "p99 (log)")
+	d.frame(x, y, x.ticks(on.ticksAcross(), short), y.ticks(ticksUp(y.from-y.to), shortDuration), "throughput, msg/s", seriesTitle(shown)+" p99 (log)")
 	d.path("best", "", onPaper(frontier(shown), x, y))
 	labels := labeller{x: x, y: y}
 	for _, p := range shown {
@@ -32,6 +33,11 @@ func frontierChart(points []*point, on paper) string {
 		d.frontierPoint(p, x, y, &labels)
 	}
 	return d.String()
+}
+
+// seriesTitle names the headline series of the points.
+func seriesTitle(points []*point) string {
+	return strings.Join((&view{points: points}).headlines(), " / ")
 }
 
 // frontierPoint draws one point with its whiskers and its name.

@@ -13,6 +13,7 @@ type trace struct {
 	index  int // of its point
 	series string
 	levels []level
+	leads  bool // the headline series among others
 }
 
 // percentileChart overlays percentile curves: every further nine takes the same room to the
@@ -40,11 +41,20 @@ func percentileChart(traces []trace, yTitle string, on paper) string {
 			places[i] = place{x.at(l.at), y.at(l.ns)}
 		}
 		d.open("g", attrs{"data-p", strconv.Itoa(t.index), "data-name", t.name})
-		d.curve("line", t.look, places)
+		d.curve(t.class(), t.look, places)
 		d.traceMarks(t, x, y)
 		d.end("g")
 	}
 	return d.String()
+}
+
+// class makes the line of the series that leads the broad one: it is drawn first, and what runs
+// along it stays visible.
+func (t trace) class() string {
+	if t.leads {
+		return "line lead"
+	}
+	return "line"
 }
 
 // traceMarks puts the shape of the point on its curve at each nine, so that curves of like hue

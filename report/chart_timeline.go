@@ -96,13 +96,17 @@ func timelineChart(t timeline, title string, on timelinePaper) string {
 	x := axis{lo: math.Min(0, t.moments[0].at), hi: math.Max(last.at+last.length, 1e-3), from: on.left, to: on.w - on.right}
 	var d drawing
 	d.begin(on.class()+" timeline", title, on.w, on.h, attrs{"data-x", x.attr("")})
+	if x.lo < 0 {
+		d.element("rect", attrs{"class", "warm-up", "x", px(x.from), "y", px(on.top), "width", px(x.at(0) - x.from), "height", px(on.h - on.top - on.bottom)})
+		d.text("number", "", x.from+3, on.h-on.bottom-4, "warm-up")
+	}
 	d.events(t.events, x, on)
 	top := on.top
 	for i, p := range panels {
 		d.panel(p, t, x, top, on.ticksAcross(), i == len(panels)-1)
 		top += p.height + panelGap
 	}
-	d.line("cursor", -9, on.top, -9, on.h-on.bottom)
+	d.line("cursor", 0, on.top, 0, on.h-on.bottom)
 	return d.String()
 }
 
@@ -170,7 +174,7 @@ func (d *drawing) events(events []results.Event, x axis, on timelinePaper) {
 			continue
 		}
 		left, right := x.at(from), x.at(to)
-		d.open("g", attrs{"class", "event", "data-tip", eventText(e)})
+		d.open("g", attrs{"class", "event", "data-text", eventText(e)})
 		d.element("rect", attrs{"x", px(left - 1), "y", px(on.top), "width", px(math.Max(2, right-left+1)), "height", px(on.h - on.top - on.bottom)})
 		d.text("number", "middle", (left+right)/2, on.h-on.bottom-4, strconv.Itoa(i+1))
 		d.end("g")

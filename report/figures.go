@@ -25,6 +25,12 @@ func spreadOf(values []float64) spread {
 	return spread{median: (s[(n-1)/2] + s[n/2]) / 2, min: s[0], max: s[n-1], n: n}
 }
 
+// alone is the spread without its ends, where another figure shows them already.
+func (s spread) alone() spread {
+	s.n = min(s.n, 1)
+	return s
+}
+
 // text is the median, with the ends in brackets when there are several runs.
 func (s spread) text(format func(float64) string) string {
 	if s.n == 0 {

@@ -281,3 +281,24 @@ func sweepScenario(seed uint64, acks string, open float64, linger string) scenar
 	}
 	return s
 }
+
+const hostileText = `</script></style><img src="https://example.com/x.png" onerror="window.caught=1">'"><script>window.caught=1</script>`
+
+// hostile puts text that tries to be markup wherever a result has text.
+func hostile(f fixture) fixture {
+	r := f.result
+	r.Workload.Name, r.Workload.Description, r.Workload.Given, r.Workload.Hash = hostileText, hostileText, hostileText, hostileText
+	r.Workload.Overrides = []string{hostileText}
+	r.Settings = map[string]any{hostileText: hostileText}
+	r.Provenance.Cluster.ClusterID, r.Provenance.Cluster.Version, r.Provenance.Host.CPUModel = hostileText, hostileText, hostileText
+	p := &r.Points[0]
+	p.Label, p.Settings = hostileText, map[string]any{hostileText: hostileText}
+	run := &p.Runs[0]
+	run.Verdict = results.Verdict{Reasons: []string{hostileText}, Warnings: []string{hostileText}}
+	run.Errors = map[string]int64{hostileText: 1}
+	run.Thresholds = []results.Threshold{{Expression: hostileText, Value: hostileText}}
+	run.Events = []results.Event{{AtNs: 5e9, Kind: hostileText, Text: hostileText}}
+	run.Series[hostileText] = run.Series[results.SeriesService]
+	run.Topics[0].Name = hostileText
+	return f
+}

@@ -28,7 +28,7 @@ func (p paper) class() string {
 
 // ticksAcross and ticksUp are how many ticks there is room for.
 func (p paper) ticksAcross() int { return max(3, int((p.w-p.left-p.right)/110)) }
-func ticksUp(height float64) int { return max(2, int(height/55)) }
+func ticksUp(height float64) int { return max(3, int(height/48)) }
 
 // attr describes an axis to the script that reads values off the picture: scale, values at the
 // ends, places of the ends.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/kbench/kbench/results"
 )
@@ -176,7 +177,7 @@ func newSweepTable(v *view) *sweepTable {
 		t.Head = append(t.Head, column{Name: "result"})
 	}
 	for _, key := range keys {
-		t.Head = append(t.Head, column{Name: shortKey(key, keys), Title: key})
+		t.Head = append(t.Head, column{Name: breakable(shortKey(key, keys)), Title: key})
 	}
 	if len(keys) == 0 {
 		t.Head = append(t.Head, column{Name: "label"})
@@ -203,7 +204,7 @@ func newSweepRow(p *point, v *view, keys []string, width int) sweepRow {
 	}
 	r.Cells = append(r.Cells, cell{Text: strconv.Itoa(len(p.data.Runs)), Sort: strconv.Itoa(len(p.data.Runs)), Number: true})
 	megabytes := func(v float64) string { return digits(v/1e6, 3) }
-	for _, f := range []figure{{p.rate, quantity}, {p.bytes, megabytes}, {p.p50, duration}, {p.p99, duration}, {p.p999, duration},
+	for _, f := range []figure{{p.rate, quantity}, {p.bytes.alone(), megabytes}, {p.p50, duration}, {p.p99, duration}, {p.p999, duration},
 		{p.max, duration}, {p.failed, errorShare}, {p.cpu, duration}} {
 		r.Cells = append(r.Cells, figureCell(f))
 	}
@@ -218,7 +219,7 @@ func figureCell(f figure) cell {
 	if f.n > 0 {
 		c.Sort = strconv.FormatFloat(f.median, 'g', 8, 64)
 	}
-	if f.n > 1 {
+	if f.n > 1 && f.format(f.min) != f.format(f.max) {
 		c.Ends = f.ends(f.format)
 	}
 	return c
@@ -266,6 +267,21 @@ func shortKey(key string, among []string) string {
 		}
 	}
 	return last(key)
+}
+
+// breakable lets a key in a narrow heading go on in the next line before a capital or after a dot.
+func breakable(key string) string {
+	var b strings.Builder
+	for _, r := range key {
+		if unicode.IsUpper(r) {
+			b.WriteRune('\u200b')
+		}
+		b.WriteRune(r)
+		if r == '.' {
+			b.WriteRune('\u200b')
+		}
+	}
+	return b.String()
 }
 
 // settingText is a setting's value as people write it.

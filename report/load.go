@@ -90,7 +90,7 @@ func (p *point) seriesTraces() []trace {
 	var traces []trace
 	for i, name := range names {
 		levels := p.curve(name, logs, mostLevels)
-		traces = append(traces, trace{name: name, look: lookOf(i), index: i, series: name, levels: levels})
+		traces = append(traces, trace{name: name, look: lookOf(i), index: i, series: name, levels: levels, leads: i == 0})
 	}
 	return traces
 }

@@ -159,10 +159,10 @@ func addGlyphs(p *plot.Plot, places []place, style draw.GlyphStyle) *plotter.Sca
 func frontierPlot(shown []*point) *plot.Plot {
 	var rates, tails []float64
 	for _, p := range shown {
-		rates, tails = append(rates, p.rate.max), append(tails, p.p99.min, p.p99.max)
+		rates, tails = append(rates, p.rate.min, p.rate.max), append(tails, p.p99.min, p.p99.max)
 	}
-	x, y := linearAxis(rates, 0, 1), logAxis(tails, 0, 1)
-	fig := newPlot("Throughput against p99 (hollow: invalid)", "throughput, msg/s", "p99")
+	x, y := spanAxis(rates, 0, 1), logAxis(tails, 0, 1)
+	fig := newPlot("Throughput against p99 (hollow: invalid)", "throughput, msg/s", seriesTitle(shown)+" p99")
 	grey := draw.LineStyle{Color: color.Gray{0x90}, Width: vg.Points(1), Dashes: []vg.Length{3, 3}}
 	addLine(fig, frontier(shown), grey)
 	for _, p := range shown {

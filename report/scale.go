@@ -31,6 +31,27 @@ func linearAxis(values []float64, from, to float64) axis {
 	return axis{lo: 0, hi: math.Ceil(hi*1.04/step*4) / 4 * step, from: from, to: to}
 }
 
+// spanAxis spans the values with a little room, and starts at zero unless that would leave most of
+// the axis empty.
+func spanAxis(values []float64, from, to float64) axis {
+	a := linearAxis(values, from, to)
+	lo := a.hi
+	for _, v := range values {
+		if usable(v) {
+			lo = math.Min(lo, v)
+		}
+	}
+	if lo < a.hi*0.4 {
+		return a
+	}
+	step := niceStep((a.hi - lo) / 5)
+	a.lo = math.Max(0, math.Floor(lo/step-0.4)*step)
+	if a.lo >= a.hi {
+		a.lo = 0
+	}
+	return a
+}
+
 // logAxis spans the positive values with a little room at both ends, and at least a factor of
 // four. Zero and below have no logarithm: they are placed at the low end.
 func logAxis(values []float64, from, to float64) axis {
@@ -74,7 +95,8 @@ func (a axis) ticks(n int, label func(float64) string) []tick {
 	var ts []tick
 	step := niceStep((a.hi - a.lo) / float64(max(n, 1)))
 	for i := math.Ceil(a.lo / step); i*step <= a.hi*(1+1e-9); i++ {
-		ts = append(ts, tick{i * step, label(i * step)})
+		v := i*step + 0 // no -0
+		ts = append(ts, tick{v, label(v)})
 	}
 	return ts
 }

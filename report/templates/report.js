@@ -16,7 +16,9 @@
     tip.style.left = Math.max(4, left) + "px";
     tip.style.top = Math.max(4, top) + "px";
   };
-  addEventListener("scroll", () => say(""), { passive: true });
+  // Scrolling away closes what a pointer opened; reaching something by keyboard scrolls by itself.
+  let byKey = false;
+  addEventListener("scroll", () => { if (!byKey) say(""); }, { passive: true });
 
   // One point stands out in all charts, legends and tables.
   const single = !document.querySelector("table.sortable");
@@ -50,9 +52,9 @@
   // What carries its own text shows it when pointed at or reached by keyboard.
   for (const e of all("[data-tip]")) {
     const box = () => e.getBoundingClientRect();
-    e.addEventListener("pointermove", (at) => { say(e.dataset.tip, at.clientX, at.clientY); point(e.dataset.p ?? null); at.stopPropagation(); });
+    e.addEventListener("pointermove", (at) => { byKey = false; say(e.dataset.tip, at.clientX, at.clientY); point(e.dataset.p ?? null); at.stopPropagation(); });
     e.addEventListener("pointerleave", () => { say(""); point(null); });
-    e.addEventListener("focus", () => { say(e.dataset.tip, box().right, box().bottom); point(e.dataset.p ?? null); });
+    e.addEventListener("focus", () => { byKey = true; say(e.dataset.tip, box().right, box().bottom); point(e.dataset.p ?? null); });
     e.addEventListener("blur", () => { say(""); point(null); });
   }
 
@@ -116,11 +118,14 @@
         const at = place(svg, event), seconds = across(at.x);
         let row = null;
         for (const r of rows) if (+r[0] <= seconds) row = r;
-        cursor.setAttribute("x1", row ? at.x : -9);
-        cursor.setAttribute("x2", row ? at.x : -9);
-        say(row ? row.map((text, i) => (i ? `${head[i]}  ${text}` : `${text} s`)).join("\n") : "", event.clientX, event.clientY);
+        cursor.setAttribute("x1", at.x);
+        cursor.setAttribute("x2", at.x);
+        cursor.classList.toggle("on", row !== null);
+        const mark = event.target.closest(".event");
+        const lines = row ? row.map((text, i) => (i ? `${head[i]}  ${text}` : `${text} s`)) : [];
+        say((mark ? [...lines, mark.dataset.text] : lines).join("\n"), event.clientX, event.clientY);
       });
-      svg.addEventListener("pointerleave", () => { say(""); cursor.setAttribute("x1", -9); cursor.setAttribute("x2", -9); });
+      svg.addEventListener("pointerleave", () => { say(""); cursor.classList.remove("on"); });
     }
   }
 
