@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -145,6 +146,13 @@ func TestSaveAndLoad(t *testing.T) {
 	entries, err := os.ReadDir(dir.Path())
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "no temporary file is left")
+
+	full := errors.New("no space left")
+	require.ErrorIs(t, dir.WriteFile("x.csv", func(io.Writer) error { return full }), full)
+	require.Error(t, dir.WriteFile("../x.csv", func(io.Writer) error { return nil }))
+	entries, err = os.ReadDir(dir.Path())
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nor after a failure")
 
 	r.Points[0].Runs[0].Rates.BytesPerSecond = math.NaN()
 	require.ErrorContains(t, dir.Save(r), "NaN")

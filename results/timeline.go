@@ -127,8 +127,7 @@ func lagColumn() column {
 	}
 	c.take = func(r *TimelineRow, cell string) error {
 		if cell == "" {
-			r.Lag = -1
-			return nil
+			return nil // it is -1 until told otherwise
 		}
 		return take(r, cell)
 	}

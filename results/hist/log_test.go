@@ -97,6 +97,32 @@ func TestLogLosesNothing(t *testing.T) {
 	})
 }
 
+func TestLogOfHugeCounts(t *testing.T) {
+	h := hist.New()
+	h.RecordN(ms(1), 1<<61)
+	h.RecordN(ms(2), 1<<57+3)
+	var to bytes.Buffer
+	w, err := hist.NewLogWriter(&to, started, "response")
+	require.NoError(t, err)
+	require.NoError(t, w.Write("", 0, time.Second, h))
+	require.NoError(t, w.Flush())
+	theirs, err := hdrhistogram.NewHistogramLogReader(&to).NextIntervalHistogram()
+	require.NoError(t, err)
+	require.True(t, h.Export().Equals(theirs))
+}
+
+func TestExactFiguresAreOfOneInterval(t *testing.T) {
+	log, _ := sample(t)
+	lines := strings.SplitAfter(string(log), "\n")
+	_, entries, err := readAll(strings.NewReader(lines[5] + lines[6] + lines[6]))
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+	ours, bare := entries[0].Histogram, entries[1].Histogram
+	require.True(t, ours.Export().Equals(bare.Export()))
+	require.NotEqual(t, ours.Max(), bare.Max(), "without the line before it only the bucket is known")
+	within(t, ours.Max(), bare.Max())
+}
+
 // TestCheck17Interop reads our log with the HdrHistogram project's HistogramLogProcessor when
 // KBENCH_HDR_JAR names its jar (Maven: org.hdrhistogram:HdrHistogram), and with hdrhistogram-go's
 // reader otherwise.
