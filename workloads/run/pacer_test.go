@@ -1,0 +1,69 @@
+package run
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChoosePacer(t *testing.T) {
+	for _, row := range []struct {
+		sentence         string
+		kind             string
+		producers, procs int
+		want             string
+	}{
+		{"what was asked for stands", pacerSpin, 1000, 1, pacerSpin},
+		{"a thread each while a processor is left for the client", pacerAuto, 3, 4, pacerNanosleep},
+		{"not when they would take all", pacerAuto, 4, 4, pacerSleep},
+		{"thousands share the runtime's timers", pacerAuto, 14_000, 64, pacerSleep},
+		{"auto is what nothing means", "", 1, 1, pacerSleep},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			want := row.want
+			if want == pacerNanosleep && !haveNanosleep {
+				want = pacerSleep
+			}
+			require.Equal(t, want, choosePacer(row.kind, row.producers, row.procs))
+		})
+	}
+}
+
+func TestSleepPacerOnAVirtualClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := NewClock()
+		p := newPacer(pacerSleep, clock)
+		defer p.close()
+		due := clock.Now() + int64(1234*time.Microsecond)
+		require.True(t, p.wait(t.Context(), due))
+		require.Equal(t, due, clock.Now(), "never late there")
+		require.True(t, p.wait(t.Context(), due-1), "what is overdue is not waited for")
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.False(t, p.wait(ctx, due+int64(time.Hour)))
+	})
+}
+
+func TestPacersOnTheRealClock(t *testing.T) {
+	for _, kind := range []string{pacerSleep, pacerNanosleep, pacerSpin} {
+		t.Run(kind, func(t *testing.T) {
+			clock := NewClock()
+			p := newPacer(kind, clock)
+			defer p.close()
+			for _, ahead := range []time.Duration{50 * time.Microsecond, time.Millisecond, 4 * time.Millisecond} {
+				due := clock.Now() + int64(ahead)
+				require.True(t, p.wait(t.Context(), due))
+				require.GreaterOrEqual(t, clock.Now(), due, "never early")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			defer cancel()
+			require.False(t, p.wait(ctx, clock.Now()+int64(time.Hour)), "the context ends the wait")
+			// Also in the last stretch, which is not spent on a timer.
+			require.False(t, p.wait(ctx, clock.Now()+int64(time.Millisecond)) && kind == pacerSleep)
+		})
+	}
+}
