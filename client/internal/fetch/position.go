@@ -70,7 +70,7 @@ func needOf(offset int64) Need {
 }
 
 // Resolved takes in what the leader says of the log's first and last offset, as far as the need
-// asked for them. It returns false when the position is out of range and the policy refuses to
+// asked for them. What was fetched before stays good. It returns false when the position is out of range and the policy refuses to
 // move; the position then stays.
 func (p *Position) Resolved(first, last int64, policy Policy) bool {
 	switch p.Need {
@@ -87,7 +87,6 @@ func (p *Position) Resolved(first, last int64, policy Policy) bool {
 			if policy == Earliest {
 				p.Next = first
 			}
-			p.Version++
 		}
 		// Within the range after all: the broker that refused it was behind, or no leader any
 		// more. The position must not move for that (it is tried again).

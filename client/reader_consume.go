@@ -1,0 +1,192 @@
+package client
+
+import (
+	"context"
+	"io"
+)
+
+// FetchBatch fills buf with messages of one fetched batch, at least one, and returns how many.
+// It waits while there are none. The batch's other messages come with the next calls.
+//
+// This is the hot path: keys, values and headers alias the reader's buffers and are valid until
+// the next FetchBatch, which uses their memory again. Copy what must live longer, or use
+// FetchMessage. One goroutine at a time.
+//
+// Errors: io.EOF after Close, ErrClosed after the client's, ctx's error, or a *ReadError for one
+// partition. After a *ReadError the other partitions can be read on; when none is left, every
+// call returns the last one.
+func (r *Reader) FetchBatch(ctx context.Context, buf []Message) (int, error) {
+	if len(buf) == 0 {
+		return 0, nil
+	}
+	r.take.Lock()
+	for i, b := range r.lent {
+		b.release()
+		r.lent[i] = nil
+	}
+	r.lent, r.headers, r.lentHeaders = r.lent[:0], r.headers[:0], 0
+	r.take.Unlock()
+	return r.fetch(ctx, buf, func() {
+		r.cur.buf.retain()
+		r.lent = append(r.lent, r.cur.buf)
+		r.lentHeaders = len(r.headers)
+	})
+}
+
+// FetchMessage returns the next message, which owns its memory. It waits while there is none.
+// Errors are those of FetchBatch.
+func (r *Reader) FetchMessage(ctx context.Context) (Message, error) {
+	var m Message
+	var one [1]Message
+	_, err := r.fetch(ctx, one[:], func() {
+		m = one[0]
+		r.slab.detach(&m)
+		r.headers = r.headers[:r.lentHeaders]
+	})
+	return m, err
+}
+
+// ReadMessage is FetchMessage for readers without a group, where there is nothing to commit.
+func (r *Reader) ReadMessage(ctx context.Context) (Message, error) { return r.FetchMessage(ctx) }
+
+// CommitMessages is for members of a consumer group, which this reader is not: ErrNeedsGroup.
+func (r *Reader) CommitMessages(context.Context, ...Message) error { return ErrNeedsGroup }
+
+// fetch waits until there are messages, and calls keep with take held once they are in buf.
+func (r *Reader) fetch(ctx context.Context, buf []Message, keep func()) (int, error) {
+	for {
+		if err := r.usable(ctx); err != nil {
+			return 0, err
+		}
+		r.take.Lock()
+		n, err := r.fill(buf)
+		if n > 0 {
+			keep()
+		}
+		r.take.Unlock()
+		if n > 0 || err != nil {
+			return n, err
+		}
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+		case <-r.life.Done():
+		}
+	}
+}
+
+func (r *Reader) usable(ctx context.Context) error {
+	if r.life.Err() != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.closed {
+			return io.EOF
+		}
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
+// fill takes what is there, without waiting: messages, an error, or neither. Called with take.
+func (r *Reader) fill(buf []Message) (int, error) {
+	for {
+		next, ok, err := r.current()
+		if !ok || err != nil {
+			return 0, err
+		}
+		n, after, err := r.read(buf, next)
+		if !r.publish(buf[:n], after) {
+			continue // SetOffset came in between: what was read is not wanted any more
+		}
+		if err != nil {
+			return 0, r.damaged(err)
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+}
+
+// current makes sure that the cursor has something to read, and returns the position of its
+// partition. Not ok: nothing is there.
+func (r *Reader) current() (next int64, ok bool, err error) {
+	c := &r.cur
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		if p := c.block.p; p != nil && p.Version == c.block.version && !c.empty() {
+			return p.pos, true, nil
+		}
+		c.drop()
+		if r.queue.n == 0 {
+			r.roomLocked()
+			if r.moving == 0 {
+				return 0, false, r.lastErr
+			}
+			return 0, false, nil
+		}
+		b := r.queue.pop()
+		r.batches -= b.batches
+		r.roomLocked()
+		if b.p.Version != b.version {
+			b.buf.release()
+			continue
+		}
+		if b.err != nil {
+			r.againLocked()
+			return 0, false, b.err
+		}
+		b.p.pos = b.from
+		c.load(b)
+	}
+}
+
+// publish moves the position of the cursor's partition, and counts. It returns false when the
+// partition was moved elsewhere meanwhile.
+func (r *Reader) publish(read []Message, next int64) bool {
+	bytes := 0
+	for i := range read {
+		bytes += len(read[i].Key) + len(read[i].Value)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.cur.block.p
+	if p.Version != r.cur.block.version {
+		return false
+	}
+	p.pos = next
+	r.stats.Messages += int64(len(read))
+	r.stats.Bytes += int64(bytes)
+	if !r.cur.empty() {
+		r.againLocked()
+	}
+	return true
+}
+
+// damaged stops the cursor's partition at what cannot be read. Called with take.
+func (r *Reader) damaged(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.cur.block.p
+	failure := r.errorLocked(p, err)
+	r.stats.Errors++
+	r.stopLocked(p, failure)
+	r.cur.drop()
+	r.againLocked()
+	return failure
+}
+
+// againLocked leaves a token for the next consumer when something is there to read.
+func (r *Reader) againLocked() {
+	if r.queue.n > 0 || !r.cur.empty() || r.moving == 0 {
+		signal(r.ready)
+	}
+}
+
+// signal leaves a token unless one is there.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

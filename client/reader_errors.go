@@ -1,0 +1,135 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kbench/kbench/client/internal/conn"
+	"github.com/kbench/kbench/client/internal/wire"
+)
+
+// ErrNeedsGroup is returned by what only a member of a consumer group can do.
+var ErrNeedsGroup = errors.New("this needs a consumer group; the reader has none (it reads partitions with offsets of its own)")
+
+// ErrGroupUnsupported is returned for a ReaderConfig with a GroupID.
+var ErrGroupUnsupported = errors.New("reading as a member of a consumer group is not supported; leave groupID empty and name partitions")
+
+// ReadError says that reading a partition failed, and where. Err says why.
+//
+// Unless Passing, the partition stands still at Offset until SetOffset moves it; the reader's
+// other partitions go on.
+type ReadError struct {
+	Topic     string
+	Partition int32
+	Offset    int64 // the position; negative: a start that could not be resolved yet
+	Passing   bool  // a failure that may pass, reported after MaxAttempts; it is tried on
+	Err       error
+}
+
+func (e *ReadError) Error() string {
+	s := fmt.Sprintf("reading topic %q partition %d at offset %d: %v", e.Topic, e.Partition, e.Offset, e.Err)
+	if e.Passing {
+		s += " (still trying)"
+	}
+	return s
+}
+
+func (e *ReadError) Unwrap() error { return e.Err }
+
+// OffsetOutOfRangeError is the failure of a position that is not in the log, when the policy for
+// that (consumer.outOfRange) is error.
+type OffsetOutOfRangeError struct {
+	Offset      int64
+	First, Last int64 // the log goes from First to just before Last, as the leader says
+}
+
+func (e *OffsetOutOfRangeError) Error() string {
+	return fmt.Sprintf("offset %d is out of range: the log goes from %d to %d; SetOffset, or set consumer.outOfRange to earliest or latest",
+		e.Offset, e.First, e.Last)
+}
+
+func (e *OffsetOutOfRangeError) Unwrap() error { return wire.ErrOffsetOutOfRange }
+
+// answerError is an answer that breaks the rules of fetching, though it can be decoded.
+type answerError struct{ text string }
+
+func (e *answerError) Error() string { return e.text }
+
+// Class for wire.Classify: another answer may be right; the position does not move meanwhile.
+func (e *answerError) Class() wire.Class { return wire.Retriable | wire.RefreshMetadata }
+
+var (
+	errLeftOut  = &answerError{"the broker left the partition out of its answer"}
+	errStuck    = &answerError{"the broker answered with records from before the position only"}
+	errCut      = &answerError{"the broker cut the first batch in two, and net.maxResponseBytes does not allow to ask for more"}
+	errNoFollow = &answerError{"the replica that the leader named to read from is not known, or not in service"}
+)
+
+// suspectTries is how many answers in a row may be broken or damaged before that is reported.
+const suspectTries = 3
+
+// suspect says that err is about what the broker said, not about whether it could be reached:
+// one damaged connection may explain it, three in a row do not.
+func suspect(err error) bool {
+	var broken *conn.ProtocolError
+	var decode *conn.DecodeError
+	var answer *answerError
+	if errors.As(err, &broken) || errors.As(err, &decode) || errors.As(err, &answer) || errors.Is(err, wire.ErrCorruptMessage) {
+		return true
+	}
+	for _, malformed := range []error{wire.ErrTruncated, wire.ErrLength, wire.ErrVarint, wire.ErrNull, wire.ErrTrailing} {
+		if errors.Is(err, malformed) {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict is what becomes of a partition after a failure.
+type verdict int8
+
+const (
+	tryOn   verdict = iota
+	tellOn          // report, and try on
+	giveUp          // report, and stand still
+	silence         // the reader is closing
+)
+
+// judge decides about the given number of failures in a row, the last of which is err.
+func (r *Reader) judge(err error, failures int) verdict {
+	switch {
+	case r.life.Err() != nil:
+		return silence
+	case suspect(err):
+		return after(failures, suspectTries)
+	case errors.Is(err, wire.ErrUnknownTopicOrPartition):
+		return after(failures, r.client.cfg.Metadata.Retry.Max+1) // M6: deleted, most likely
+	case !passing(err):
+		return giveUp
+	case r.cfg.MaxAttempts > 0 && failures%r.cfg.MaxAttempts == 0:
+		return tellOn
+	}
+	return tryOn
+}
+
+// passing says that trying again may help. A deadline that passed is one of the client's own: the
+// user's contexts do not reach here.
+func passing(err error) bool {
+	var contact *contactError
+	switch {
+	case errors.As(err, &contact):
+		return slices.ContainsFunc(contact.errs, passing)
+	case errors.Is(err, context.DeadlineExceeded):
+		return true
+	}
+	return wire.Classify(err).Has(wire.Retriable)
+}
+
+func after(failures, limit int) verdict {
+	if failures >= limit {
+		return giveUp
+	}
+	return tryOn
+}
