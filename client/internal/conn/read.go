@@ -17,8 +17,8 @@ const keepBuffer = 1 << 20
 // in order, until the transport fails.
 func (c *Conn) read(br *bufio.Reader) {
 	var own []byte
+	var head [8]byte // out of the loop: it is allocated where it is declared
 	for {
-		var head [8]byte
 		if n, err := io.ReadFull(br, head[:]); err != nil {
 			c.fail(c.readError(n, head, err))
 			return
@@ -89,15 +89,17 @@ func (c *Conn) endRead(now time.Time) {
 	}
 }
 
-// settle decides a call that is in no list any more.
+// settle decides a call that is in no list any more. The slot is given back after Done, so that
+// with one request in flight nothing is sent before the outcome of what was is dealt with: what
+// has to be sent again then goes first.
 func (c *Conn) settle(e entry, body []byte, t Times, err error) {
+	e.call.Done(body, t, err)
 	if e.slot {
 		c.Release()
 		if err == nil {
 			c.answers.Add(1)
 		}
 	}
-	e.call.Done(body, t, err)
 }
 
 // readBody reads what follows the correlation id: the header's tagged fields, if it has any, and
