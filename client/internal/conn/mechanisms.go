@@ -43,7 +43,7 @@ func PLAIN(user, password string) (Authenticator, error) {
 	if err := checkCredentials(user, password); err != nil {
 		return nil, fmt.Errorf("SASL PLAIN: %w", err)
 	}
-	return &plain{user: user, password: secret(password)}, nil
+	return plain{user: user, password: secret(password)}, nil
 }
 
 type plain struct {
@@ -51,11 +51,11 @@ type plain struct {
 	password secret
 }
 
-func (*plain) Mechanism() string  { return "PLAIN" }
-func (p *plain) String() string   { return "PLAIN as " + p.user }
-func (p *plain) GoString() string { return p.String() }
+func (plain) Mechanism() string  { return "PLAIN" }
+func (p plain) String() string   { return "PLAIN as " + p.user }
+func (p plain) GoString() string { return p.String() }
 
-func (p *plain) Start(context.Context) (Exchange, []byte, error) {
+func (p plain) Start(context.Context) (Exchange, []byte, error) {
 	return oneMessage{p.password}, []byte("\x00" + p.user + "\x00" + string(p.password)), nil
 }
 

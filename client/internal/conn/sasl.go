@@ -183,8 +183,6 @@ func reauthAfter(life time.Duration, share float64) time.Duration {
 // nothing but SASL requests in between), authenticates, and goes on. A failure closes the
 // connection, as the broker would a little later.
 func (c *Conn) reauthenticate() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.o.DialTimeout)
-	defer cancel()
 	if err := c.takeTurn(context.Background()); err != nil {
 		return // closed
 	}
@@ -192,6 +190,8 @@ func (c *Conn) reauthenticate() {
 	if err := c.drain(); err != nil {
 		return // closed
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.DialTimeout)
+	defer cancel()
 	life, err := c.authenticate(ctx)
 	if err != nil {
 		c.fail(c.saslError(err))

@@ -260,12 +260,13 @@ func (p *packer) write(bufs [][]byte, size int) (n int64, err error) {
 	}
 	p.buf = p.buf[:0]
 	for _, b := range bufs {
-		if len(p.buf)+len(b) > packBytes {
+		large := len(b) >= packBytes/2
+		if large || len(p.buf)+len(b) > packBytes {
 			if n, err = p.flush(n); err != nil {
 				return n, err
 			}
 		}
-		if len(b) >= packBytes/2 {
+		if large {
 			m, err := p.w.Write(b)
 			n += int64(m)
 			if err != nil {
