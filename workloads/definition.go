@@ -37,8 +37,11 @@ type Definition struct {
 	Source string `key:"-"`
 	// File names where Source came from, for errors.
 	File string `key:"-"`
-	// Overrides are the command line's changes, as written.
+	// Overrides are the command line's changes, as written: "--set payload.size=100".
 	Overrides []string `key:"-"`
+
+	// clientFields are the client's keys, to bring client settings into their canonical form.
+	clientFields []settings.Field
 }
 
 // Axis is one swept key with its values, in the order given.
@@ -79,7 +82,7 @@ type Schedule struct {
 	From float64 `key:"from" unit:"messages/s" doc:"ramp: the rate it starts from; it ends at producers.rate with the measured phase."`
 	// Steps are the rates of a step schedule, each for the same share of the measured phase.
 	Steps []float64 `key:"steps" unit:"messages/s" doc:"step: the rates, each for an equal share of the measured phase."`
-	// BurstEvery and BurstSize describe a burst schedule.
+	// BurstEvery is the interval of a burst schedule.
 	BurstEvery time.Duration `key:"burstEvery" doc:"burst: distance between the starts of two bursts; all messages of one are due at its start."`
 }
 

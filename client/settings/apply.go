@@ -59,6 +59,16 @@ func Leaves(fields []Field, a Assignment) ([]Assignment, Problems) {
 	return l.out, l.problems
 }
 
+// Canonical is what v means to the field, as Effective shows it: "-1" for acks may become
+// "all". A value that the field does not take is a problem.
+func (f Field) Canonical(v Value) (any, *Problem) {
+	into := reflect.New(f.typ).Elem()
+	if p := f.decode(v, into); p != nil {
+		return nil, p
+	}
+	return export(into), nil
+}
+
 type leafer struct {
 	fields   []Field
 	out      []Assignment

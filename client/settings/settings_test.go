@@ -362,6 +362,19 @@ func TestCheckAndLeavesWorkFromFieldsAlone(t *testing.T) {
 	require.Len(t, leaves, 1)
 	require.Equal(t, "producer.flush.messages", leaves[0].Key)
 	require.Contains(t, Keys(fields), "producer.flush")
+
+	for _, f := range fields {
+		if f.Key == "producer.requiredAcks" {
+			got, p := f.Canonical(Of(-1))
+			require.Nil(t, p)
+			require.Equal(t, "all", got)
+			_, p = f.Canonical(Of(7))
+			require.NotNil(t, p)
+		}
+	}
+	byte1, found := as[0].Value.Lookup("requiredAcks")
+	require.True(t, found)
+	require.Equal(t, "7", byte1.Text())
 }
 
 func TestApplyRefusesWhatIsNoStruct(t *testing.T) {

@@ -109,6 +109,16 @@ func (v Value) Entries() []Assignment {
 	return out
 }
 
+// Lookup is the value of a key of a mapping.
+func (v Value) Lookup(key string) (Value, bool) {
+	for _, e := range v.entries {
+		if e.key == key {
+			return e.value, true
+		}
+	}
+	return Value{}, false
+}
+
 // Any is the value as Go data by the YAML 1.2 core schema: nil, bool, int64, uint64, float64
 // (finite), string, []any or map[string]any.
 func (v Value) Any() any {

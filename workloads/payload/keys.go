@@ -32,25 +32,35 @@ type keys struct {
 	atX1, atN, shift float64
 }
 
-func newKeys(k Keys, seed uint64) (keys, error) {
-	out := keys{Keys: k, seed: mix(seed ^ 0x6b657973)}
+// CheckKeys reports what is wrong with a configuration of keys, as New does.
+func CheckKeys(k Keys) error {
 	switch k.Kind {
 	case "", KeysNone:
-		out.Kind = KeysNone
-		return out, nil
+		return nil
 	case KeysSequential, KeysUniform, KeysZipf:
 	default:
-		return out, fmt.Errorf("payload: %q is no kind of keys; there are none, sequential, uniform and zipf", k.Kind)
+		return fmt.Errorf("%q is no kind of keys; there are none, sequential, uniform and zipf", k.Kind)
 	}
 	switch {
 	case k.N < 1:
-		return out, fmt.Errorf("payload: the number of keys must be 1 or more, not %d", k.N)
+		return fmt.Errorf("the number of keys must be 1 or more, not %d", k.N)
 	case k.Size < 1 || k.Size > MaxKeySize:
-		return out, fmt.Errorf("payload: key size %d is not between 1 and %d bytes", k.Size, MaxKeySize)
+		return fmt.Errorf("key size %d is not between 1 and %d bytes", k.Size, MaxKeySize)
 	case k.Size < digits(k.N-1):
-		return out, fmt.Errorf("payload: %d keys need %d bytes each, not %d", k.N, digits(k.N-1), k.Size)
+		return fmt.Errorf("%d keys need %d bytes each, not %d", k.N, digits(k.N-1), k.Size)
 	case k.Kind == KeysZipf && !(k.Skew > 1 && k.Skew <= 100):
-		return out, fmt.Errorf("payload: the skew of zipf keys must be above 1 (and 100 at most), not %v", k.Skew)
+		return fmt.Errorf("the skew of zipf keys must be above 1 (and 100 at most), not %v", k.Skew)
+	}
+	return nil
+}
+
+func newKeys(k Keys, seed uint64) (keys, error) {
+	out := keys{Keys: k, seed: mix(seed ^ 0x6b657973)}
+	if err := CheckKeys(k); err != nil {
+		return out, fmt.Errorf("payload: %w", err)
+	}
+	if k.Kind == "" {
+		out.Kind = KeysNone
 	}
 	if k.Kind == KeysZipf {
 		out.atX1 = out.integral(1.5) - 1

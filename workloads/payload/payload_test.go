@@ -228,7 +228,6 @@ func TestRefusals(t *testing.T) {
 		"between 0 and 0.9": {Size: 10, Compressibility: math.NaN()},
 		"0 and 0.95":        {Size: 10, Compressibility: 0.96},
 		"no room for a":     {Size: 31, Stamped: true},
-		"at most":           {Size: 20, Compressibility: 0.9},
 		"no kind of keys":   {Keys: Keys{Kind: "zipfian"}},
 		"1 or more":         {Keys: Keys{Kind: KeysUniform, Size: 3}},
 		"key size":          {Keys: Keys{Kind: KeysUniform, N: 3}},

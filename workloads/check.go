@@ -1,0 +1,255 @@
+package workloads
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+
+	"github.com/kbench/kbench/client/settings"
+	"github.com/kbench/kbench/workloads/payload"
+)
+
+// checker collects what is wrong with a definition, at the places its keys were given.
+type checker struct {
+	*Definition
+	given    map[string]settings.Value
+	problems settings.Problems
+}
+
+// check looks at every value and at what goes with what. given is where keys were given; a
+// problem with a key that was not has no place.
+func check(d *Definition, given map[string]settings.Value) settings.Problems {
+	c := &checker{Definition: d, given: given}
+	c.names()
+	c.topics()
+	c.producers()
+	c.schedule()
+	c.consumers()
+	c.payload()
+	c.phases()
+	c.validity()
+	c.thresholds()
+	return c.problems
+}
+
+func (c *checker) add(key, format string, args ...any) {
+	a := settings.Assignment{Key: key, Value: c.given[key]}
+	c.problems = append(c.problems, a.Problem(format, args...))
+}
+
+func (c *checker) within(key string, v, least, most float64) {
+	if !(v >= least && v <= most) {
+		c.add(key, "is %v, must be between %v and %v", v, least, most)
+	}
+}
+
+func (c *checker) count(key string, v, least, most int64) {
+	if v < least || v > most {
+		c.add(key, "is %d, must be between %d and %d", v, least, most)
+	}
+}
+
+func (c *checker) wait(key string, v, least time.Duration) {
+	if v < least || v > 30*24*time.Hour {
+		c.add(key, "is %s, must be between %s and 30 days", settings.FormatDuration(v), settings.FormatDuration(least))
+	}
+}
+
+// Names become directories; topic names are Kafka's.
+var (
+	nameForm  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+	topicForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+)
+
+func (c *checker) names() {
+	if !nameForm.MatchString(c.Name) {
+		c.add("name", "%q cannot be the name of a directory: use letters, digits, '-', '_' and '.', 100 at most", c.Name)
+	}
+	c.count("repeat", int64(c.Repeat), 1, 10_000)
+}
+
+func (c *checker) topics() {
+	t := c.Topics
+	if t.Name != "" && (!topicForm.MatchString(t.Name) || t.Name == "." || t.Name == "..") {
+		c.add("topics.name", "%q is no name of a topic", t.Name)
+	}
+	if t.Name != "" && t.Count != 1 {
+		c.add("topics.count", "is %d, but topics.name names one", t.Count)
+	}
+	c.count("topics.count", int64(t.Count), 1, 10_000)
+	c.count("topics.partitions", int64(t.Partitions), 1, 100_000)
+	c.count("topics.replicationFactor", int64(t.ReplicationFactor), 0, math.MaxInt16)
+}
+
+func (c *checker) producers() {
+	p := c.Producers
+	c.count("producers.count", int64(p.Count), 0, 1_000_000)
+	c.within("producers.rate", p.Rate, 0, 1e9)
+	c.count("producers.messages", p.Messages, 0, math.MaxInt64)
+	c.count("producers.run", int64(p.Run), 1, 1_000_000)
+	if p.Count == 0 && c.Consumers.Count == 0 {
+		c.add("producers.count", "is 0, and so is consumers.count: there is nothing to do")
+	}
+	if p.Count == 0 && p.Rate > 0 {
+		c.add("producers.rate", "is %v, but there are no producers", p.Rate)
+	}
+}
+
+// schedule checks that each shape has what it needs, and nothing that belongs to another.
+func (c *checker) schedule() {
+	s, rate := c.Producers.Schedule, c.Producers.Rate
+	needsRate := func() {
+		if rate == 0 {
+			c.add("producers.schedule.kind", "%s needs producers.rate", s.Kind)
+		}
+	}
+	switch s.Kind {
+	case "ramp":
+		needsRate()
+		c.within("producers.schedule.from", s.From, 0, 1e9)
+	case "burst":
+		needsRate()
+		c.wait("producers.schedule.burstEvery", s.BurstEvery, time.Microsecond)
+	case "poisson":
+		needsRate()
+	case "step":
+		c.steps()
+	}
+	if (s.Kind == "ramp" || s.Kind == "step") && c.Phases.Duration == 0 {
+		c.add("producers.schedule.kind", "%s needs phases.duration", s.Kind)
+	}
+	for _, key := range []struct {
+		name, kind string
+		used       bool
+	}{{"from", "ramp", s.From != 0}, {"steps", "step", len(s.Steps) > 0}, {"burstEvery", "burst", s.BurstEvery != 0}} {
+		if key.used && s.Kind != key.kind {
+			c.add("producers.schedule."+key.name, "belongs to kind %s, and the kind is %s", key.kind, s.Kind)
+		}
+	}
+}
+
+func (c *checker) steps() {
+	highest := 0.0
+	for _, rate := range c.Producers.Schedule.Steps {
+		c.within("producers.schedule.steps", rate, 0, 1e9)
+		highest = max(highest, rate)
+	}
+	if highest == 0 {
+		c.add("producers.schedule.steps", "needs at least one rate above 0")
+	}
+	if c.Producers.Rate > 0 {
+		c.add("producers.rate", "is not used by kind step, which has its rates in producers.schedule.steps")
+	}
+}
+
+func (c *checker) consumers() {
+	n := c.Consumers.Count
+	c.count("consumers.count", int64(n), 0, 1_000_000)
+	if partitions := c.Topics.Count * c.Topics.Partitions; c.Topics.Name == "" && n > partitions {
+		c.add("consumers.count", "is %d, but there are %d partitions: the others would have nothing to read", n, partitions)
+	}
+	if c.Producers.Count == 0 && n > 0 && c.Topics.Name == "" {
+		c.add("topics.name", "is needed for a run that only consumes: a topic made for it would be empty")
+	}
+}
+
+func (c *checker) payload() {
+	p := c.Payload
+	c.count("payload.size", int64(p.Size), 0, payload.MaxSize)
+	if p.Stamp == "value" && p.Size < payload.StampSize {
+		c.add("payload.size", "is %d, but payload.stamp=value needs %d bytes for the stamp", p.Size, payload.StampSize)
+	}
+	stamped := p.Stamp == "value" || p.Stamp == "auto" && p.Size >= payload.StampSize
+	if !(p.Compressibility >= 0 && p.Compressibility <= 0.95) {
+		c.add("payload.compressibility", "is %v, must be between 0 and 0.95", p.Compressibility)
+	} else if most := payload.MaxCompressibility(p.Size, stamped); p.Compressibility > most && c.explicit("payload.compressibility") {
+		c.add("payload.compressibility", "is %v, but values of %d bytes compress by %.2f at most, as each must differ; use larger values%s",
+			p.Compressibility, p.Size, most, map[bool]string{true: " or payload.stamp=header"}[stamped])
+	}
+	if err := payload.CheckKeys(payload.Keys(p.Keys)); err != nil {
+		c.add("payload.keys", "%v", err)
+	}
+}
+
+// explicit reports whether a key of the payload was given; without places to look at, whether
+// it differs from the default. The default asks for what the size allows, no more.
+func (c *checker) explicit(key string) bool {
+	if c.given == nil {
+		return c.Payload.Compressibility != Default().Payload.Compressibility
+	}
+	_, given := c.given[key]
+	return given
+}
+
+func (c *checker) phases() {
+	p := c.Phases
+	c.wait("phases.warmUp", p.WarmUp, 0)
+	c.wait("phases.duration", p.Duration, 0)
+	c.wait("phases.drain", p.Drain, time.Millisecond)
+	c.wait("phases.interval", p.Interval, 10*time.Millisecond)
+	if p.Duration == 0 && c.Producers.Messages == 0 {
+		c.add("phases.duration", "is 0: the measured phase needs an end, here or by producers.messages")
+	}
+	if p.Duration > 0 && p.Interval > p.Duration {
+		c.add("phases.interval", "is %s, longer than the measured phase", settings.FormatDuration(p.Interval))
+	}
+	const mostWindows = 1_000_000
+	if p.Interval > 0 && p.Duration/p.Interval > mostWindows {
+		c.add("phases.interval", "is %s, which makes more than %d windows", settings.FormatDuration(p.Interval), mostWindows)
+	}
+}
+
+func (c *checker) validity() {
+	v := c.Validity
+	c.within("validity.minRateShare", v.MinRateShare, 0, 1)
+	c.within("validity.maxLatenessShare", v.MaxLatenessShare, 0, 1)
+	c.within("validity.maxCpuShare", v.MaxCPUShare, 0, 1)
+	c.within("validity.maxStolenShare", v.MaxStolenShare, 0, 1)
+	c.wait("validity.maxLateness", v.MaxLateness, 0)
+	c.wait("validity.maxPause", v.MaxPause, 0)
+}
+
+// thresholds are checked one by one, each at its own place in the list.
+func (c *checker) thresholds() {
+	items := c.given["thresholds"].Items()
+	for i, expression := range c.Thresholds {
+		a := settings.Assignment{Key: "thresholds", Value: c.given["thresholds"]}
+		a.Value = settings.Of(expression).At(a.Value)
+		if i < len(items) {
+			a.Value = items[i]
+		} else if c.given != nil {
+			a.Value.File, a.Value.Line, a.Value.Column = "--threshold", 0, 0
+		}
+		t, err := ParseThreshold(expression)
+		if err == nil {
+			err = c.measurable(t)
+		}
+		if err != nil {
+			c.problems = append(c.problems, a.Problem("%v", err))
+		}
+	}
+}
+
+// measurable refuses a condition on what this workload cannot tell.
+func (c *checker) measurable(t Threshold) error {
+	series, _ := t.Series()
+	closed := c.Producers.Rate == 0 && c.Producers.Schedule.Kind != "step" && !c.swept("producers.rate") && !c.swept("producers")
+	switch {
+	case (series == "response" || series == "delay") && closed:
+		return fmt.Errorf("%q needs due times, hence producers.rate; without a rate, use service", t.Expression)
+	case (series == "e2e" || series == "request.fetch" || t.Metric == "lag.growth") && c.Consumers.Count == 0 &&
+		!c.swept("consumers.count") && !c.swept("consumers"):
+		return fmt.Errorf("%q needs consumers", t.Expression)
+	}
+	return nil
+}
+
+func (c *checker) swept(key string) bool {
+	for _, axis := range c.Sweep {
+		if axis.Key == key {
+			return true
+		}
+	}
+	return false
+}

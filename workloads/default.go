@@ -1,0 +1,26 @@
+package workloads
+
+import "time"
+
+// Default is a workload with every default in place: one producer in a closed loop for ten
+// seconds after two of warm-up. It is complete but for a name.
+func Default() Definition {
+	return Definition{
+		Seed:      1,
+		Topics:    Topics{Count: 1, Partitions: 6},
+		Producers: Producers{Count: 1, Schedule: Schedule{Kind: "constant"}, Form: "callback", Pacer: "auto", Run: 256},
+		Consumers: Consumers{Mode: "partition", Form: "batch", From: "run"},
+		Payload: Payload{
+			Size: 100, Compressibility: 0.5, Stamp: "auto",
+			Keys: Keys{Kind: "none", Size: 16, N: 10_000, Skew: 1.1},
+		},
+		Phases: Phases{
+			WarmUp: 2 * time.Second, Duration: 10 * time.Second, Drain: 30 * time.Second, Interval: time.Second,
+		},
+		Validity: Validity{
+			MinRateShare: 0.99, MaxLateness: 2 * time.Millisecond, MaxLatenessShare: 0.1,
+			MaxCPUShare: 0.85, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
+		},
+		Repeat: 1,
+	}
+}

@@ -1,0 +1,116 @@
+package workloads
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/kbench/kbench/client/settings"
+)
+
+// Effective is the definition after defaults and overrides, ready for JSON: every key of the
+// workload with its value, "client" with the client settings that differ from the client's
+// defaults, and "sweep" with the axes. Secrets are left out. It says the same for workloads
+// that mean the same: "-1" and "all", 64KiB and 65536.
+func (d *Definition) Effective() map[string]any {
+	out := settings.Effective(d)
+	out["client"] = d.clientInEffect()
+	sweep := make([]any, 0, len(d.Sweep))
+	for _, axis := range d.Sweep {
+		values := make([]any, 0, len(axis.Values))
+		for _, v := range axis.Values {
+			values = append(values, d.canonical(axis.Key, v))
+		}
+		sweep = append(sweep, map[string]any{"key": axis.Key, "values": values})
+	}
+	out["sweep"] = sweep
+	return out
+}
+
+// Hash identifies the work: SHA-256 of what Effective says, without what does not change the
+// load: name, description, seed, repeats, thresholds and limits of validity. Results with
+// equal hashes can be compared.
+func (d *Definition) Hash() string {
+	effective := d.Effective()
+	for key := range effective {
+		root, _, _ := strings.Cut(key, ".")
+		switch root {
+		case "name", "description", "seed", "repeat", "thresholds", "validity":
+			delete(effective, key)
+		}
+	}
+	delete(effective, "topics.keep")
+	text, err := json.Marshal(effective) // map keys are written in order
+	if err != nil {
+		// Only strings, numbers, bools, lists and maps are in it, and numbers are finite.
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// clientInEffect is what the client assignments come to, a later one over an earlier.
+func (d *Definition) clientInEffect() map[string]any {
+	out := map[string]any{}
+	for _, a := range d.Client {
+		for key := range out {
+			if strings.HasPrefix(key, a.Key+".") {
+				delete(out, key) // a section replaces what was set in it
+			}
+		}
+		leaves, _ := settings.Leaves(d.clientFields, a)
+		if len(d.clientFields) == 0 {
+			leaves = []settings.Assignment{a}
+		}
+		for _, leaf := range leaves {
+			d.putClient(out, leaf)
+		}
+	}
+	return out
+}
+
+func (d *Definition) putClient(out map[string]any, leaf settings.Assignment) {
+	f, known := fieldOf(d.clientFields, leaf.Key)
+	if known && f.Secret {
+		return
+	}
+	value := d.canonical(leaf.Key, leaf.Value)
+	if known && settings.Of(value).String() == f.Default {
+		delete(out, leaf.Key)
+		return
+	}
+	out[leaf.Key] = value
+}
+
+// canonical is what a value means to a leaf; of a section, a map of its leaves.
+func (d *Definition) canonical(key string, v settings.Value) any {
+	fields := ownFields
+	if IsClientKey(key) {
+		fields = d.clientFields
+	}
+	if f, known := fieldOf(fields, key); known {
+		if value, p := f.Canonical(v); p == nil && !f.Secret {
+			return value
+		}
+		return nil
+	}
+	leaves, problems := settings.Leaves(fields, settings.Assignment{Key: key, Value: v})
+	if len(problems) > 0 {
+		return v.Any() // only without a schema to ask
+	}
+	out := map[string]any{}
+	for _, leaf := range leaves {
+		out[strings.TrimPrefix(leaf.Key, key+".")] = d.canonical(leaf.Key, leaf.Value)
+	}
+	return out
+}
+
+func fieldOf(fields []settings.Field, key string) (settings.Field, bool) {
+	for _, f := range fields {
+		if f.Key == key {
+			return f, true
+		}
+	}
+	return settings.Field{}, false
+}

@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/kbench/kbench/client/settings"
+	"github.com/kbench/kbench/workloads"
+)
+
+// Estimate is what executing a plan takes.
+type Estimate struct {
+	Executions int
+	// Messages and Bytes (keys and values) are those sent by the executions that have a rate
+	// or a number of messages, warm-up included.
+	Messages, Bytes int64
+	// ClosedLoop counts the executions whose messages nobody can tell beforehand.
+	ClosedLoop int
+	// Time is warm-up and measured phases, with an allowance for topics and drain.
+	Time time.Duration
+}
+
+// allowance is the time a run takes beside its phases: making topics, connecting, the usual
+// drain. The drain's bound is much longer, and reached only when something is wrong.
+const allowance = 2 * time.Second
+
+func (p *Plan) estimate() Estimate {
+	e := Estimate{Executions: len(p.Order)}
+	for _, execution := range p.Order {
+		d := &p.Points[execution.Point].Definition
+		n, known := messages(d)
+		e.Messages = add(e.Messages, n)
+		e.Bytes = add(e.Bytes, bytes(n, d.Payload))
+		if !known {
+			e.ClosedLoop++
+		}
+		e.Time = time.Duration(add(int64(e.Time), int64(length(d)+allowance)))
+	}
+	return e
+}
+
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+func bytes(n int64, p workloads.Payload) int64 {
+	size := int64(p.Size)
+	if p.Keys.Kind != "none" {
+		size += int64(p.Keys.Size)
+	}
+	if size > 0 && n > math.MaxInt64/size {
+		return math.MaxInt64
+	}
+	return n * size
+}
+
+// meanRate is the mean over the measured phase, and the rate of the warm-up.
+func meanRate(d *workloads.Definition) (measured, warmUp float64) {
+	p := d.Producers
+	switch p.Schedule.Kind {
+	case "ramp":
+		return (p.Schedule.From + p.Rate) / 2, p.Rate
+	case "step":
+		sum, highest := 0.0, 0.0
+		for _, rate := range p.Schedule.Steps {
+			sum, highest = sum+rate, max(highest, rate)
+		}
+		return sum / float64(max(1, len(p.Schedule.Steps))), highest
+	}
+	return p.Rate, p.Rate
+}
+
+// messages are those of one run; known is false in a closed loop without a number.
+func messages(d *workloads.Definition) (n int64, known bool) {
+	if d.Producers.Count == 0 {
+		return 0, true
+	}
+	measured, warmUp := meanRate(d)
+	if measured == 0 {
+		return d.Producers.Messages, d.Producers.Messages > 0
+	}
+	count := measured * d.Phases.Duration.Seconds()
+	if most := float64(d.Producers.Messages); most > 0 && (d.Phases.Duration == 0 || most < count) {
+		count = most
+	}
+	return int64(math.Round(count + warmUp*d.Phases.WarmUp.Seconds())), true
+}
+
+// length is the time of the phases.
+func length(d *workloads.Definition) time.Duration {
+	measured := d.Phases.Duration
+	if rate, _ := meanRate(d); rate > 0 && d.Producers.Messages > 0 {
+		by := time.Duration(min(float64(d.Producers.Messages)/rate*1e9, math.MaxInt64/4))
+		if measured == 0 || by < measured {
+			measured = by
+		}
+	}
+	return d.Phases.WarmUp + measured
+}
+
+// String is the plan for people: points, order and estimate.
+func (p *Plan) String() string {
+	var b strings.Builder
+	e := p.Estimate
+	fmt.Fprintf(&b, "%d points, %d executions, about %s", len(p.Points), e.Executions, settings.FormatDuration(e.Time.Round(time.Second)))
+	if e.Messages > 0 {
+		fmt.Fprintf(&b, ", %d messages, %s", e.Messages, byteText(e.Bytes))
+	}
+	if e.ClosedLoop > 0 {
+		fmt.Fprintf(&b, ", %d in a closed loop (as many messages as they manage)", e.ClosedLoop)
+	}
+	b.WriteString("\n\nPoints:\n")
+	for _, point := range p.Points {
+		fmt.Fprintf(&b, "  %s  %s", point.ID, point.Label)
+		if point.Skipped != "" {
+			fmt.Fprintf(&b, "  (skipped: %s)", point.Skipped)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "\nOrder (seed %d):\n", p.Seed)
+	for i, execution := range p.Order {
+		switch {
+		case i == 0 || execution.Repeat != p.Order[i-1].Repeat:
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			fmt.Fprintf(&b, "  repeat %d:", execution.Repeat+1)
+		}
+		b.WriteString(" " + p.Points[execution.Point].ID)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+func byteText(n int64) string {
+	value, unit := float64(n), 0
+	names := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
+	for value >= 1000 && unit < len(names)-1 {
+		value, unit = value/1000, unit+1
+	}
+	return fmt.Sprintf("%.3g %s", value, names[unit])
+}
