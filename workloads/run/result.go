@@ -40,8 +40,9 @@ func (e *engine) outcome(err error) *Outcome {
 		run.Verdict.Valid = false
 		run.Verdict.Reasons = append(run.Verdict.Reasons, err.Error())
 	}
-	run.Thresholds = evaluateAll(e.def.Thresholds, &run, e.measurable())
-	return &Outcome{Run: run, Windows: e.timeline.windows(elapsed)}
+	out := &Outcome{Run: run, Windows: e.timeline.windows(elapsed), tracked: e.tracking(), idempotent: e.spec.Idempotent}
+	out.Run.Thresholds = out.evaluateAll(e.def.Thresholds)
+	return out
 }
 
 // counts adds up the messages. What was attempted is counted where messages are handed over,
@@ -155,9 +156,4 @@ func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Fact
 		}
 	}
 	return f
-}
-
-// measurable says which findings about the cluster this run could make.
-func (e *engine) measurable() findings {
-	return findings{arrivals: e.tracking(), idempotent: e.spec.Idempotent}
 }

@@ -63,6 +63,9 @@ type Outcome struct {
 	// Windows are those of the measured phase without gaps, then those of the drain in which
 	// something arrived.
 	Windows []results.Window
+
+	tracked    bool // every message sent was looked for among the arrivals
+	idempotent bool // the client promises no duplicates
 }
 
 // AckMeaning values.

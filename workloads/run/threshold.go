@@ -1,119 +1,95 @@
 package run
 
 import (
-	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
 )
 
-// findings says which findings about the cluster a run could make.
-type findings struct {
-	arrivals   bool // every message sent was looked for among the arrivals
-	idempotent bool // the client promises no duplicates
+// notMeasured is the printed value of a figure that a run cannot tell.
+const notMeasured = "not measured"
+
+// Evaluate judges one condition on a run's figures. One that this run cannot tell does not
+// hold: silence is no pass.
+func Evaluate(t workloads.Threshold, out *Outcome) results.Threshold {
+	judged := results.Threshold{Expression: t.Expression, Value: notMeasured}
+	if v, ok := figure(t, out); ok {
+		judged.Value, judged.Held = printFigure(t, v), t.Holds(v)
+	}
+	return judged
 }
 
 // defaultThresholds are the conditions every run has that can tell, unless the workload names
 // the figure itself.
-func (f findings) defaultThresholds() []string {
-	if !f.arrivals {
+func (o *Outcome) defaultThresholds() []string {
+	if !o.tracked {
 		return nil
 	}
 	list := []string{"lost=0", "corrupted=0", "reordered=0"}
-	if f.idempotent {
+	if o.idempotent {
 		list = append(list, "duplicated=0")
 	}
 	return list
 }
 
-// evaluateAll judges the conditions given, and the default ones, on a run's figures. One that
-// cannot be told from this run does not hold: silence is no pass.
-func evaluateAll(given []string, run *results.Run, can findings) []results.Threshold {
+// evaluateAll judges the conditions given, and the default ones.
+func (o *Outcome) evaluateAll(given []string) []results.Threshold {
 	list := []results.Threshold{}
 	named := map[string]bool{}
-	judge := func(expression string) {
-		t := results.Threshold{Expression: expression}
-		c, err := parseCondition(expression)
+	judge := func(expression string, always bool) {
+		t, err := workloads.ParseThreshold(expression)
 		if err != nil {
-			t.Value = err.Error()
-		} else {
-			named[c.metric] = true
-			t.Value, t.Held = c.judge(run, can)
+			list = append(list, results.Threshold{Expression: expression, Value: err.Error()})
+			return
 		}
-		list = append(list, t)
+		if always || !named[t.Metric] {
+			list = append(list, Evaluate(t, o))
+		}
+		named[t.Metric] = true
 	}
 	for _, expression := range given {
-		judge(expression)
+		judge(expression, true)
 	}
-	for _, expression := range can.defaultThresholds() {
-		if metric, _, _ := strings.Cut(expression, "="); !named[metric] {
-			judge(expression)
-		}
+	for _, expression := range o.defaultThresholds() {
+		judge(expression, false)
 	}
 	return list
 }
 
-// judge gives the figure as printed and whether the condition holds.
-func (c condition) judge(run *results.Run, can findings) (value string, held bool) {
-	v, ok := c.figure(run, can)
-	if !ok {
-		return "not measured", false
+// figure finds the metric's value in the unit of the figures: ns, messages, bytes or messages a
+// second, fractions for shares.
+func figure(t workloads.Threshold, o *Outcome) (float64, bool) {
+	run := &o.Run
+	if series, statistic := t.Series(); series != "" {
+		s, ok := run.Series[series]
+		return statisticOf(s, statistic), ok
 	}
-	return c.print(v), c.holds(v)
-}
-
-// figure finds the metric's value: durations in ns, shares as fractions.
-func (c condition) figure(run *results.Run, can findings) (float64, bool) {
-	n := run.Counts
-	arrived := func(v int64) (float64, bool) { return float64(v), can.arrivals }
-	switch c.metric {
+	switch n := run.Counts; t.Metric {
 	case "lost":
-		return arrived(n.Lost)
+		return float64(n.Lost), o.tracked
 	case "corrupted":
-		return arrived(n.Corrupted)
+		return float64(n.Corrupted), o.tracked
 	case "reordered":
-		return arrived(n.Reordered)
+		return float64(n.Reordered), o.tracked
 	case "duplicated":
-		return arrived(n.Duplicated)
-	case "errors", "failed":
-		if c.unit == "%" {
-			return share(n.Failed, n.Attempted)
-		}
-		return float64(n.Failed), true
+		return float64(n.Duplicated), o.tracked
+	case "errors":
+		return part(t, float64(n.Failed), float64(n.Attempted))
 	case "unknown":
-		if c.unit == "%" {
-			return share(n.Unknown, n.Attempted)
-		}
-		return float64(n.Unknown), true
-	}
-	if v, ok := plainFigure(c.metric, run); ok {
-		return v, true
-	}
-	return seriesFigure(c.metric, run.Series)
-}
-
-func share(part, whole int64) (float64, bool) {
-	if whole == 0 {
-		return 0, false
-	}
-	return float64(part) / float64(whole), true
-}
-
-func plainFigure(metric string, run *results.Run) (float64, bool) {
-	switch metric {
-	case "attempted":
-		return float64(run.Counts.Attempted), true
-	case "acked":
-		return float64(run.Counts.Acked), true
-	case "received":
-		return float64(run.Counts.Received), true
-	case "rate", "rates.messagesPerSecond":
-		return run.Rates.MessagesPerSecond, true
-	case "throughput", "rates.bytesPerSecond":
+		return part(t, float64(n.Unknown), float64(n.Attempted))
+	case "rate":
+		return part(t, run.Rates.MessagesPerSecond, run.Rates.TargetMessagesPerSecond)
+	case "throughput":
 		return run.Rates.BytesPerSecond, true
-	case "rates.receivedPerSecond":
-		return run.Rates.ReceivedPerSecond, true
+	case "lag.growth":
+		growth, ok := o.LagGrowth()
+		if !ok {
+			return 0, false
+		}
+		return part(t, growth, run.Rates.TargetMessagesPerSecond)
 	case "generator.cpuNsPerMessage":
 		return run.Generator.CPUNsPerMessage, true
 	case "generator.cpuCores":
@@ -122,92 +98,58 @@ func plainFigure(metric string, run *results.Run) (float64, bool) {
 	return 0, false
 }
 
-// seriesFigure finds SERIES.STATISTIC; a series may have a dot in its name.
-func seriesFigure(metric string, all map[string]results.Series) (float64, bool) {
-	dot := strings.LastIndexByte(metric, '.')
-	if dot < 0 {
+// part is an amount, or what share of whole it is where the limit is a share.
+func part(t workloads.Threshold, amount, whole float64) (float64, bool) {
+	if !t.Share() {
+		return amount, true
+	}
+	if whole <= 0 {
 		return 0, false
 	}
-	name, statistic := metric[:dot], metric[dot+1:]
-	if statistic == "9" || statistic == "99" { // p99.9, p99.99
-		if at := strings.LastIndex(name, ".p99"); at >= 0 && at+4 == len(name) {
-			name, statistic = name[:at], "p99"+statistic
+	return amount / whole, true
+}
+
+func statisticOf(s results.Series, name string) float64 {
+	return float64(map[string]int64{
+		"min": s.MinNs, "mean": s.MeanNs, "max": s.MaxNs, "p50": s.P50Ns, "p90": s.P90Ns,
+		"p99": s.P99Ns, "p99.9": s.P999Ns, "p99.99": s.P9999Ns,
+	}[name])
+}
+
+// LagGrowth is how fast the consumers fell behind during the measured phase, in messages a
+// second: the slope of the least-squares line through the lag at the ends of its windows. It
+// is false when the lag is known at fewer than two of them.
+func (o *Outcome) LagGrowth() (perSecond float64, known bool) {
+	var n, sumX, sumY, sumXX, sumXY float64
+	for _, w := range o.Windows {
+		if w.Lag < 0 || w.StartNs >= o.Run.ElapsedNs {
+			continue
 		}
+		x, y := float64(w.StartNs+w.LengthNs)/1e9, float64(w.Lag)
+		n, sumX, sumY, sumXX, sumXY = n+1, sumX+x, sumY+y, sumXX+x*x, sumXY+x*y
 	}
-	s, ok := all[name]
-	if !ok {
+	if n < 2 {
 		return 0, false
 	}
-	v, ok := map[string]int64{
-		"count": s.Count, "min": s.MinNs, "mean": s.MeanNs, "max": s.MaxNs, "p50": s.P50Ns,
-		"p90": s.P90Ns, "p99": s.P99Ns, "p999": s.P999Ns, "p9999": s.P9999Ns,
-	}[statistic]
-	return float64(v), ok
+	return (n*sumXY - sumX*sumY) / (n*sumXX - sumX*sumX), true
 }
 
-// condition is a parsed threshold.
-type condition struct {
-	metric, operator string
-	limit            float64 // in the unit
-	unit             string
-}
-
-// units are what one of a unit is in the figures' own.
-var units = map[string]float64{
-	"": 1, "%": 0.01, "/s": 1, "ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9,
-	"B/s": 1, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30,
-}
-
-// operators, longest first.
-var operators = []string{"<=", ">=", "==", "!=", "<", ">", "="}
-
-func parseCondition(expression string) (condition, error) {
-	at := strings.IndexAny(expression, "<>=!")
-	if at < 1 {
-		return condition{}, fmt.Errorf("%q is no condition; it wants FIGURE<LIMIT, such as response.p99<20ms", expression)
+// printFigure prints a figure in the unit of the expression.
+func printFigure(t workloads.Threshold, v float64) string {
+	one := 1.0
+	if t.Value != 0 {
+		one = t.Limit() / t.Value
+	} else {
+		t.Value = 1
+		one = t.Limit()
 	}
-	c := condition{metric: strings.TrimSpace(expression[:at])}
-	rest := expression[at:]
-	for _, op := range operators {
-		if strings.HasPrefix(rest, op) {
-			c.operator, rest = op, strings.TrimSpace(rest[len(op):])
-			break
-		}
+	v /= one
+	text := strconv.FormatFloat(v, 'g', 4, 64)
+	if math.Abs(v) >= 1000 || v == math.Trunc(v) {
+		text = strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	end := strings.LastIndexAny(rest, "0123456789.") + 1
-	limit, err := strconv.ParseFloat(strings.ReplaceAll(rest[:end], "_", ""), 64)
-	c.limit, c.unit = limit, strings.TrimSpace(rest[end:])
-	if _, known := units[c.unit]; !known || err != nil || c.operator == "" {
-		return condition{}, fmt.Errorf("%q: %q is no limit", expression, rest)
+	if t.Unit == "" || strings.HasPrefix(t.Unit, "/") {
+		return text + t.Unit
 	}
-	return c, nil
-}
-
-func (c condition) holds(v float64) bool {
-	limit := c.limit * units[c.unit]
-	switch c.operator {
-	case "<":
-		return v < limit
-	case "<=":
-		return v <= limit
-	case ">":
-		return v > limit
-	case ">=":
-		return v >= limit
-	case "!=":
-		return v != limit
-	}
-	return v == limit
-}
-
-// print gives a figure in the unit of the expression.
-func (c condition) print(v float64) string {
-	text := strconv.FormatFloat(v/units[c.unit], 'g', 4, 64)
-	if f := v / units[c.unit]; f >= 1000 || f == float64(int64(f)) {
-		text = strconv.FormatFloat(f, 'f', 0, 64)
-	}
-	if c.unit == "" || c.unit == "/s" {
-		return text + c.unit
-	}
-	return text + " " + c.unit
+	return text + " " + t.Unit
 }

@@ -56,10 +56,10 @@ func TestCheck02StallWithFiniteCapacity(t *testing.T) {
 // largest delay is S − K/R. Response, service and delay must tell these apart.
 func TestCheck03StallWithClientBuffer(t *testing.T) {
 	const R = 50_000
-	T := lengthOf(60*time.Second, 3*time.Second)
+	T := lengthOf(60*time.Second, 6*time.Second)
 	S := T / 60
 	K := int(R * S.Seconds() / 5)
-	const base = 5 * time.Microsecond
+	const base = 2 * time.Microsecond
 	d := definition(R, T)
 	out := measure(t, d, synthetic.Script{Latency: base, Buffer: K, Stalls: []synthetic.Stall{{Start: T / 3, Length: S}}})
 	series := out.Run.Series
