@@ -1,0 +1,117 @@
+# kbench: `make help` lists what there is.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+# Tools are built into .bin at the version given here.
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
+
+# Clusters that tests use; any free range of ports will do.
+TEST_PORT_1 ?= 19092
+TEST_PORT_3 ?= 19192
+# One package's bound. Packages that talk to Kafka share its two clusters: not too many at once.
+TEST_TIMEOUT ?= 15m
+TEST_PARALLEL ?= 2
+# What is tested, and flags besides: make test PKG=./client/... TESTFLAGS='-run Producer -v'
+PKG ?= ./...
+TESTFLAGS ?=
+TAGS := kafka browser
+
+# Packages whose benchmarks are figures of the hot path.
+HOT := ./client/... ./results/hist/... ./workloads/pace/... ./workloads/payload/... ./workloads/run/...
+BENCHFLAGS ?=
+FUZZTIME ?= 10s
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build ./kbench
+	$(GO) build -trimpath -o kbench ./cmd/kbench
+
+.PHONY: setup
+setup: ## install what the tests need, where apt can; else say what is missing
+	@.ci/setup
+
+.PHONY: test
+test: setup ## every test, with the race detector, real Kafka (1 and 3 nodes) and a browser
+	@TEST_PORT_1=$(TEST_PORT_1) TEST_PORT_3=$(TEST_PORT_3) .ci/with-kafka \
+	  $(GO) test -race -tags '$(TAGS)' -timeout $(TEST_TIMEOUT) -p $(TEST_PARALLEL) $(TESTFLAGS) $(PKG)
+
+.PHONY: unit
+unit: ## the tests that need nothing but Go
+	$(GO) test $(TESTFLAGS) $(PKG)
+
+.PHONY: soak
+soak: export KBENCH_SOAK = 1
+soak: TEST_TIMEOUT = 120m
+soak: test ## every test at full length
+
+.PHONY: check
+check: fmt vet lint shell imports mod ## what must hold of the code without running it
+
+.PHONY: fmt
+fmt: ## files that gofmt would change
+	@out=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	  if [[ -n $$out ]]; then printf 'gofmt would change:\n%s\n' "$$out" >&2; exit 1; fi
+
+.PHONY: vet
+vet: ## go vet, without and with the build tags
+	$(GO) vet ./...
+	$(GO) vet -tags '$(TAGS)' ./...
+
+.PHONY: lint
+lint: $(GOLANGCI) ## golangci-lint, at the pinned version
+	$(GOLANGCI) run ./...
+
+$(GOLANGCI):
+	GOBIN="$$PWD/.bin" GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv .bin/golangci-lint $@
+
+.PHONY: tools
+tools: $(GOLANGCI) ## build the pinned tools into .bin
+
+.PHONY: shell
+shell: ## shellcheck on the scripts, where it is installed
+	@if command -v shellcheck >/dev/null; then \
+	  shellcheck -x docker/kafka docker/lib/*.sh .ci/run .ci/setup .ci/with-kafka; \
+	else echo 'shellcheck is not installed: scripts are not checked' >&2; fi
+
+.PHONY: imports
+imports: ## the table of imports
+	$(GO) test -count=1 -run 'Import' ./cmd/kbench
+
+.PHONY: mod
+mod: ## go.mod and go.sum are tidy and what was downloaded is what was published
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+.PHONY: bench
+bench: ## benchmarks of the hot path; with .ci/bench, end to end as well
+	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) $(HOT)
+	@if [[ -x .ci/bench ]]; then .ci/bench; fi
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@$(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | while read -r pkg; do \
+	  for target in $$($(GO) test -list '^Fuzz' "$$pkg" | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$pkg"; \
+	  done; \
+	done
+
+.PHONY: kafka-up
+kafka-up: ## start real Kafka, NODES=1 or 3, on KAFKA_PORT (9092)
+	@docker/kafka up $(or $(NODES),1)
+
+.PHONY: kafka-down
+kafka-down: ## stop it, and delete its data
+	@docker/kafka wipe
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf kbench .bin dist
