@@ -189,13 +189,21 @@ func (d *decoder) setOwn(a settings.Assignment) {
 	}
 }
 
+// setClient keeps what is right in an assignment: a section as itself, empty, which takes back
+// what was set in it before, then its leaves, each with its own place.
 func (d *decoder) setClient(a settings.Assignment) {
 	leaves, problems := settings.Leaves(d.theirs, a)
 	d.problems = append(d.problems, problems...)
+	if slices.Contains(settings.Keys(d.theirs), a.Key) {
+		if _, isLeaf := fieldOf(d.theirs, a.Key); !isLeaf {
+			empty := settings.Of(map[string]any{}).At(a.Value)
+			d.def.Client = append(d.def.Client, settings.Assignment{Key: a.Key, Value: empty})
+		}
+	}
 	for _, leaf := range leaves {
 		d.refuseSecret(leaf)
+		d.def.Client = append(d.def.Client, leaf)
 	}
-	d.def.Client = append(d.def.Client, a)
 }
 
 // refuseSecret: workloads are kept in results, and the command line shows in ps.
@@ -286,10 +294,14 @@ func (d *decoder) finish() {
 		}
 	}
 	d.checkAxes()
-	if d.client == nil || len(settings.Check(d.theirs, d.def.Client...)) > 0 || d.sweepsClient() {
-		return // reported already; or what goes with what is the point's to say
+	if d.client == nil || d.sweepsClient() {
+		return // what goes with what is each point's to say
 	}
-	d.problems = append(d.problems, d.client.Check(d.def.Client)...)
+	for _, p := range d.client.Check(d.def.Client) {
+		if !wrong[p.Key] {
+			d.problems = append(d.problems, p)
+		}
+	}
 }
 
 func (d *decoder) sweepsClient() bool {

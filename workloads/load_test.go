@@ -72,6 +72,9 @@ func TestDecodeProblems(t *testing.T) {
 			}},
 		{says: "what the client says of its own", yaml: "producer: {idempotent: true, requiredAcks: 1}",
 			want: []string{`producer.idempotent: needs producer.requiredAcks=all`}},
+		{says: "what goes with what is told beside what is wrong", yaml: "producer:\n  idempotent: true\n  requiredAcks: 1\n  flush: {frequency: 5}", want: []string{
+			`producer.idempotent: needs producer.requiredAcks=all`,
+			`w.yaml:4:22: producer.flush.frequency: "5" has no unit; write 5ms, 5s or 5m`}},
 		{says: "unless a sweep decides it at each point", yaml: "producer: {idempotent: true, requiredAcks: 1}\nsweep: {producer.requiredAcks: [1, all]}"},
 		{says: "schedules have what they need", yaml: "producers: {schedule: {kind: ramp, burstEvery: 1s}}",
 			want: []string{
