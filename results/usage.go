@@ -46,7 +46,7 @@ const (
 	metricObjects = "/gc/heap/allocs:objects"
 )
 
-// ReadUsage takes about 20 µs and stops nothing. It is safe for concurrent use.
+// ReadUsage takes well under a millisecond and does not stop the world. It is safe for concurrent use.
 func ReadUsage() Usage {
 	u := Usage{At: time.Now()}
 	u.CPU, u.MaxRSSBytes = processUsage()

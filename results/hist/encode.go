@@ -2,7 +2,6 @@ package hist
 
 import (
 	"bytes"
-	"compress/zlib"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"math"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/klauspost/compress/zlib"
 )
 
 // The V2 encoding of the HdrHistogram project (AbstractHistogram.encodeIntoByteBuffer): a

@@ -41,9 +41,11 @@ func (h *Histogram) Record(ns int64) {
 	}
 	p[i&(pageLen-1)]++
 	h.count++
-	var carry uint64
-	h.sumLo, carry = bits.Add64(h.sumLo, uint64(ns), 0)
-	h.sumHi += carry
+	lo := h.sumLo + uint64(ns)
+	h.sumLo = lo
+	if lo < uint64(ns) {
+		h.sumHi++ // a branch never taken costs less than a counter always written
+	}
 	if ns < h.min {
 		h.min = ns
 	}

@@ -99,7 +99,7 @@ func TestLogLosesNothing(t *testing.T) {
 
 func TestLogOfHugeCounts(t *testing.T) {
 	h := hist.New()
-	h.RecordN(ms(1), 1<<61)
+	h.RecordN(ms(1), 1<<62+1) // takes the whole of the ninth byte
 	h.RecordN(ms(2), 1<<57+3)
 	var to bytes.Buffer
 	w, err := hist.NewLogWriter(&to, started, "response")
