@@ -93,6 +93,15 @@ func TestBombsAreRefusedBeforeTheirMemoryIsAllocated(t *testing.T) {
 	}
 }
 
+// What the block headers already say need not be decoded to be refused.
+func TestZstdSizeIsKnownBeforehand(t *testing.T) {
+	_, err := new(Decompressor).Decompress(nil, bombs(t)["zstd, 8192 blocks of a byte repeated"].data, ZSTD, 1<<20)
+	var large *TooLargeError
+	require.ErrorAs(t, err, &large)
+	require.Equal(t, int64(1<<30), large.Size)
+	require.EqualError(t, err, "record: zstd data over the limit of 1048576 bytes decompressed: they have 1073741824 bytes")
+}
+
 // A zstd frame that claims more than its blocks can have is a lie, whatever the limit.
 func TestZstdContentSizeIsNotBelieved(t *testing.T) {
 	frame := []byte("\x28\xb5\x2f\xfd\xe0\x00\x00\x00\x00\x00\x00\x00\x10\x03\x00\x10x") // 1 EiB, a block of 128 KiB
