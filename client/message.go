@@ -27,6 +27,9 @@ type ProducerMessage struct {
 	// Offset is written with the outcome: the offset in the partition, −1 where the broker does
 	// not tell (acks=0, failures, some duplicates).
 	Offset int64
+	// Waited is written when the message is handed over: when there was room for it, if it had to
+	// wait for the producer's bounds, else zero. It carries a monotonic reading.
+	Waited time.Time
 	// Metadata belongs to the caller and is not sent.
 	Metadata any
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kbench/kbench/client/record"
 )
@@ -159,12 +160,16 @@ func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink 
 	}
 	size := int64(0)
 	for _, m := range run {
-		m.sink, m.placed = sink, false
+		m.sink, m.placed, m.Waited = sink, false, time.Time{}
 		m.size = int32(min(m.payloadBytes(), 1<<31-1))
 		size += int64(m.size)
 	}
-	if err := p.buffer.acquire(ctx, p.life.Done(), int64(len(run)), size); err != nil {
+	waited, err := p.buffer.acquire(ctx, p.life.Done(), int64(len(run)), size)
+	if err != nil {
 		return err
+	}
+	if waited {
+		noteWait(run)
 	}
 	epoch := p.accounts.accepted(int64(len(run)))
 	for _, m := range run {
@@ -196,13 +201,13 @@ func (p *AsyncProducer) dispatch(ctx context.Context, run []*ProducerMessage) (i
 		if p.fits(m) {
 			continue
 		}
-		if n, err := t.stage.push(ctx, p.life.Done(), run[from:i]); err != nil {
+		if n, err := t.stage.push(ctx, p.life.Done(), run[from:i], true); err != nil {
 			return from + n, err
 		}
 		p.fail(run[i:i+1], p.tooLarge(m))
 		from = i + 1
 	}
-	n, err := t.stage.push(ctx, p.life.Done(), run[from:])
+	n, err := t.stage.push(ctx, p.life.Done(), run[from:], true)
 	return from + n, err
 }
 
@@ -288,3 +293,18 @@ func (p *AsyncProducer) brokerFor(id int32) *brokerProducer {
 }
 
 func (p *AsyncProducer) aborted() bool { return p.life.Err() != nil }
+
+// ProducerStats counts what a producer has done so far.
+type ProducerStats struct {
+	Retries  int64 // batches sent again
+	Failures int64 // messages that failed
+	Panics   int64 // caught in callbacks, interceptors and partitioners
+	Open     int64 // messages accepted and not decided, now
+}
+
+// Stats may be called at any time.
+func (p *AsyncProducer) Stats() ProducerStats {
+	return ProducerStats{
+		Retries: p.retries.Load(), Failures: p.failures.Load(), Panics: p.panics.Load(), Open: p.accounts.total(),
+	}
+}

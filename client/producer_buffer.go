@@ -19,24 +19,24 @@ type bufferBound struct {
 }
 
 // acquire takes n messages of size bytes together, waiting until they fit, ctx ends or abort is
-// closed. More than the whole bound fits while nothing else is held.
-func (b *bufferBound) acquire(ctx context.Context, abort <-chan struct{}, n, size int64) error {
+// closed. More than the whole bound fits while nothing else is held. It says whether it waited.
+func (b *bufferBound) acquire(ctx context.Context, abort <-chan struct{}, n, size int64) (waited bool, err error) {
 	if b.try(n, size) {
-		return nil
+		return false, nil
 	}
 	b.waiters.Add(1)
 	defer b.waiters.Add(-1)
 	for {
 		room := b.waitForRoom()
 		if b.try(n, size) {
-			return nil
+			return true, nil
 		}
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return ctx.Err()
+			return true, ctx.Err()
 		case <-abort:
-			return ErrClosed
+			return true, ErrClosed
 		}
 	}
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // stage is one stage of the producer's pipeline: a queue of messages with a bound, and what
@@ -31,8 +32,9 @@ type stage struct {
 func newStage(bound int, wg *sync.WaitGroup) *stage { return &stage{bound: max(bound, 1), wg: wg} }
 
 // push hands a run to the stage, waiting for room until ctx ends or abort is closed. It returns
-// how many messages of the run, from its beginning, the stage has taken.
-func (s *stage) push(ctx context.Context, abort <-chan struct{}, run []*ProducerMessage) (int, error) {
+// how many messages of the run, from its beginning, the stage has taken. With note set, those
+// that had to wait are told when there was room.
+func (s *stage) push(ctx context.Context, abort <-chan struct{}, run []*ProducerMessage, note bool) (int, error) {
 	taken := 0
 	for taken < len(run) {
 		chunk := run[taken:min(len(run), taken+s.bound)]
@@ -43,6 +45,9 @@ func (s *stage) push(ctx context.Context, abort <-chan struct{}, run []*Producer
 		}
 		select {
 		case <-full:
+			if note {
+				noteWait(run[taken:])
+			}
 		case <-ctx.Done():
 			return taken, ctx.Err()
 		case <-abort:
@@ -50,6 +55,14 @@ func (s *stage) push(ctx context.Context, abort <-chan struct{}, run []*Producer
 		}
 	}
 	return taken, nil
+}
+
+// noteWait says that what is left of a run waited until now.
+func noteWait(run []*ProducerMessage) {
+	now := time.Now()
+	for _, m := range run {
+		m.Waited = now
+	}
 }
 
 // tryPush hands over what fits now and returns what does not.

@@ -166,7 +166,7 @@ func onePartition(run []*ProducerMessage) bool {
 // passOne waits until the partition of the first message has room. The messages behind it wait
 // too, as in a queue: the bound of this stage is theirs together.
 func (t *topicProducer) passOne(run []*ProducerMessage) (left []*ProducerMessage) {
-	_, err := t.partitions[run[0].Partition].stage.push(t.producer.life, t.producer.life.Done(), run[:1])
+	_, err := t.partitions[run[0].Partition].stage.push(t.producer.life, t.producer.life.Done(), run[:1], false)
 	if err != nil {
 		t.producer.fail(run, ErrClosed)
 		return nil

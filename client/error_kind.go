@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/kbench/kbench/client/internal/conn"
+	"github.com/kbench/kbench/client/internal/wire"
+)
+
+// KafkaError is an error code that a broker answered with; reach it with errors.As.
+type KafkaError = wire.KafkaError
+
+// ErrorKind names the kind of an error in a few words without what differs from one occurrence
+// to the next (addresses, offsets), for counting: Kafka's own name of the code where a broker
+// answered with one, such as NOT_ENOUGH_REPLICAS.
+func ErrorKind(err error) string {
+	var kafka *KafkaError
+	var large *MessageTooLargeError
+	var panicked *PanicError
+	var network net.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &kafka):
+		return kafka.Name
+	case errors.As(err, &large):
+		return "message too large"
+	case errors.As(err, &panicked):
+		return "panic"
+	case errors.Is(err, ErrTopicUnknown):
+		return "unknown topic"
+	case errors.Is(err, ErrPartitionInvalid):
+		return "partition out of range"
+	case errors.Is(err, ErrNoBrokers):
+		return "no broker reached"
+	case errors.Is(err, conn.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, conn.ErrClosedByBroker), errors.Is(err, io.EOF):
+		return "connection closed by broker"
+	case errors.Is(err, ErrClosed), errors.Is(err, context.Canceled):
+		return "closed"
+	case errors.Is(err, ErrDeliveryTimeout):
+		return "delivery timeout"
+	case errors.As(err, &network):
+		return "network"
+	}
+	return "other"
+}

@@ -1,0 +1,137 @@
+package kafka
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kbench/kbench/client"
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads/run"
+)
+
+// counters add up what requests looked like. They only grow; the measured phase is the
+// difference between its edges.
+type counters struct {
+	requests, batches, messages, bytes, raw, throttle atomic.Int64
+
+	mu        sync.Mutex
+	producers []*client.AsyncProducer
+	kinds     map[string]int64 // failed messages by kind of error
+	edges     [2]tallies
+	marked    [2]bool
+}
+
+// tallies are the counters at one instant.
+type tallies struct {
+	requests, batches, messages, bytes, raw, throttle, retries int64
+}
+
+func (c *counters) add(p *client.AsyncProducer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.producers = append(c.producers, p)
+}
+
+func (c *counters) request(i client.RequestInfo) {
+	c.requests.Add(1)
+	c.batches.Add(int64(i.Batches))
+	c.messages.Add(int64(i.Messages))
+	c.bytes.Add(int64(i.Bytes))
+	c.raw.Add(int64(i.RawBytes))
+	c.throttle.Add(int64(i.Throttle))
+	if i.Err != nil {
+		c.failed(i.Err, 0)
+	}
+}
+
+func (c *counters) failed(err error, messages int64) {
+	kind := client.ErrorKind(err)
+	if messages == 0 {
+		kind, messages = "request: "+kind, 1
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kinds[kind] += messages
+}
+
+func (c *counters) now() tallies {
+	t := tallies{
+		requests: c.requests.Load(), batches: c.batches.Load(), messages: c.messages.Load(),
+		bytes: c.bytes.Load(), raw: c.raw.Load(), throttle: c.throttle.Load(),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.producers {
+		t.retries += p.Stats().Retries
+	}
+	return t
+}
+
+// Mark notes the counters at an edge of the measured phase.
+func (t *Target) Mark(_ context.Context, edge run.Edge) {
+	now := t.counters.now()
+	t.counters.mu.Lock()
+	defer t.counters.mu.Unlock()
+	t.counters.edges[edge], t.counters.marked[edge] = now, true
+}
+
+// between is what the measured phase added; up to now when it was not left in order.
+func (c *counters) between() results.Batches {
+	end := c.now()
+	c.mu.Lock()
+	if c.marked[run.MeasureEnd] {
+		end = c.edges[run.MeasureEnd]
+	}
+	from := c.edges[run.MeasureStart]
+	c.mu.Unlock()
+	b := results.Batches{
+		Requests: end.requests - from.requests, Batches: end.batches - from.batches,
+		Retries: end.retries - from.retries, ThrottleNs: end.throttle - from.throttle, CompressionRatio: 1,
+	}
+	messages, bytes := float64(end.messages-from.messages), float64(end.bytes-from.bytes)
+	if b.Batches > 0 {
+		b.MessagesPerBatch, b.BytesPerBatch = messages/float64(b.Batches), bytes/float64(b.Batches)
+		b.CompressionRatio = float64(end.raw-from.raw) / bytes
+	}
+	if b.Requests > 0 {
+		b.MessagesPerRequest = messages / float64(b.Requests)
+	}
+	return b
+}
+
+// Report describes the topics before and after the run, and what its requests looked like.
+func (t *Target) Report(ctx context.Context) (run.Report, error) {
+	r := run.Report{Batches: t.counters.between()}
+	t.counters.mu.Lock()
+	r.Errors = maps.Clone(t.counters.kinds)
+	t.counters.mu.Unlock()
+	for i, name := range t.topics {
+		d := &t.before[i]
+		topic := results.Topic{
+			Name: name, Partitions: t.parts[name], LeadersBefore: d.Leaders, ISRBefore: sizes(d.ISR),
+		}
+		if len(d.Replicas) > 0 {
+			topic.ReplicationFactor = int16(len(d.Replicas[0]))
+		}
+		after, err := t.admin.DescribeTopic(ctx, name)
+		if err != nil {
+			return r, err
+		}
+		topic.LeadersAfter, topic.ISRAfter = after.Leaders, sizes(after.ISR)
+		if topic.Config, err = t.admin.TopicConfig(ctx, name); err != nil {
+			return r, err
+		}
+		r.Topics = append(r.Topics, topic)
+	}
+	return r, nil
+}
+
+func sizes(sets [][]int32) []int {
+	out := make([]int, len(sets))
+	for i, s := range sets {
+		out[i] = len(s)
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+// Package kafka is the Target that drives a Kafka cluster through package client.
+package kafka
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kbench/kbench/client"
+	"github.com/kbench/kbench/workloads"
+	"github.com/kbench/kbench/workloads/run"
+)
+
+// Options say what to drive.
+type Options struct {
+	// Bootstrap are the addresses of the cluster.
+	Bootstrap []string
+	// Config are the client settings in effect; it is copied.
+	Config client.Config
+	// Definition is the workload at the point to run.
+	Definition workloads.Definition
+	// Clock is the engine's.
+	Clock run.Clock
+}
+
+// Target drives one run on a cluster. It is used by one engine, once.
+type Target struct {
+	o    Options
+	base time.Time // the engine's time 0
+
+	admin    *client.Client // also the readers', and the producers' when they share
+	topics   []string
+	made     []string         // topics to delete at the end
+	starts   map[place]int64  // where consumers begin
+	parts    map[string]int32 // partitions of each topic
+	before   []client.TopicDescription
+	sharedMu sync.Mutex
+	shared   *client.Client // the producers' one client with ShareConnection
+	sharedBy *observer
+
+	counters counters
+}
+
+// place is one partition of the run.
+type place struct {
+	topic     string
+	partition int32
+}
+
+// New makes a target; nothing is contacted before Prepare.
+func New(o Options) *Target {
+	t := &Target{o: o, starts: map[place]int64{}, parts: map[string]int32{}}
+	t.base = time.Now().Add(-time.Duration(o.Clock.Now()))
+	t.counters.kinds = map[string]int64{}
+	return t
+}
+
+// since is an instant on the engine's clock, 0 for none.
+func (t *Target) since(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return int64(at.Sub(t.base))
+}
+
+// Prepare contacts the cluster and makes the topics, or looks at the one that is named.
+func (t *Target) Prepare(ctx context.Context) error {
+	c, err := client.NewClientContext(ctx, t.o.Bootstrap, &t.o.Config)
+	if err != nil {
+		return fmt.Errorf("%w; is a broker listening there? (without --brokers kbench starts its own)", err)
+	}
+	t.admin = c
+	if err := t.prepareTopics(ctx); err != nil {
+		return err
+	}
+	for _, name := range t.topics {
+		d, err := c.DescribeTopic(ctx, name)
+		if err != nil {
+			return err
+		}
+		t.parts[name] = int32(len(d.Leaders))
+		t.before = append(t.before, d)
+	}
+	return t.findStarts(ctx)
+}
+
+func (t *Target) prepareTopics(ctx context.Context) error {
+	d := &t.o.Definition.Topics
+	if d.Name != "" {
+		t.topics = []string{d.Name}
+		return nil
+	}
+	suffix := make([]byte, 4)
+	if _, err := rand.Read(suffix); err != nil {
+		return err
+	}
+	rf := d.ReplicationFactor
+	if rf == 0 {
+		rf = min(3, max(1, len(t.admin.Brokers())))
+	}
+	var specs []client.TopicSpec
+	for i := range max(1, d.Count) {
+		name := fmt.Sprintf("kbench-%s-%s-%d", safe(t.o.Definition.Name), hex.EncodeToString(suffix), i)
+		t.topics = append(t.topics, name)
+		specs = append(specs, client.TopicSpec{
+			Name: name, Partitions: int32(d.Partitions), ReplicationFactor: int16(rf), Config: d.Config,
+		})
+	}
+	if !d.Keep {
+		t.made = t.topics // also what a failure half-way leaves
+	}
+	return t.admin.CreateTopics(ctx, specs...)
+}
+
+// safe is what of a name may stand in a topic's name.
+func safe(name string) string {
+	out := []byte(name)
+	for i, c := range out {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			out[i] = '-'
+		}
+	}
+	return string(out[:min(len(out), 100)])
+}
+
+// findStarts notes where the consumers begin, before anything is produced, so that nothing of
+// the run is missed and nothing from before it is read.
+func (t *Target) findStarts(ctx context.Context) error {
+	if t.o.Definition.Consumers.Count == 0 {
+		return nil
+	}
+	when := client.OffsetNewest
+	if t.o.Definition.Consumers.From == "earliest" {
+		when = client.OffsetOldest
+	}
+	var queries []client.OffsetQuery
+	for _, topic := range t.topics {
+		for p := range t.parts[topic] {
+			queries = append(queries, client.OffsetQuery{Topic: topic, Partition: p, Time: when})
+		}
+	}
+	answers, err := t.admin.ListOffsets(ctx, client.ReadUncommitted, queries...)
+	if err != nil {
+		return fmt.Errorf("finding where consumers start: %w", err)
+	}
+	for _, a := range answers {
+		if a.Err != nil {
+			return fmt.Errorf("finding where consumers start: %w", a.Err)
+		}
+		t.starts[place{a.Topic, a.Partition}] = a.Offset
+	}
+	return nil
+}
+
+// Finish deletes the topics that were made and closes the target's clients.
+func (t *Target) Finish(ctx context.Context) error {
+	if t.admin == nil {
+		return nil
+	}
+	var errs []error
+	if len(t.made) > 0 {
+		if err := t.admin.DeleteTopics(ctx, t.made...); err != nil {
+			errs = append(errs, fmt.Errorf("%w; delete what is left of %v by hand", err, t.made))
+		}
+	}
+	if t.shared != nil {
+		errs = append(errs, t.shared.Close())
+	}
+	return errors.Join(append(errs, t.admin.Close())...)
+}
