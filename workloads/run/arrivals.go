@@ -35,8 +35,9 @@ type receiver struct {
 	own      bool  // this run has producers, so only their messages count
 	ledgers  []*ledger
 
-	found integrity
-	last  map[place][]int64 // by producer: highest sequence number seen, plus one
+	found   integrity
+	arrived int64             // all that count, of the warm-up too
+	last    map[place][]int64 // by producer: highest sequence number seen, plus one
 	// The partition of the last arrival, since runs of arrivals are of one.
 	lastPlace place
 	lastSeen  []int64
@@ -58,20 +59,19 @@ func (r *receiver) Received(batch []Arrival, received int64) {
 		return // what stood in the topics before the run
 	}
 	c := rec.cell(rec.frame.index(max(received, start)))
-	before := r.found.received
+	before, arrived := r.found.received, r.arrived
 	for i := range batch {
 		r.one(c, &batch[i], received, start)
 	}
-	n := r.found.received - before
-	c.received += n
-	rec.liveAcked += n
-	rec.tallyArrived(n, received)
+	c.received += r.found.received - before
+	rec.tallyArrived(r.arrived-arrived, received)
 }
 
 // one takes down one arrival.
 func (r *receiver) one(c *cell, a *Arrival, received, start int64) {
 	if r.stamping.where == stampNowhere {
-		if received >= start {
+		r.arrived++
+		if received >= start && (r.own || r.rec.frame.measured(received)) {
 			r.found.received++
 		}
 		return
@@ -92,7 +92,8 @@ func (r *receiver) one(c *cell, a *Arrival, received, start int64) {
 // stranger takes down an arrival in a run without producers: whoever sent it, it counts, and
 // its latency does if it was due since the run began.
 func (r *receiver) stranger(c *cell, stamp payload.Stamp, stamped bool, received, start int64) {
-	if received < start {
+	r.arrived++
+	if !r.rec.frame.measured(received) {
 		return
 	}
 	r.found.received++
@@ -103,6 +104,7 @@ func (r *receiver) stranger(c *cell, stamp payload.Stamp, stamped bool, received
 
 // ours takes down an arrival of this run's own message.
 func (r *receiver) ours(c *cell, a *Arrival, stamp payload.Stamp, received, start int64) {
+	r.arrived++
 	again, late := r.sequence(a, stamp)
 	due := stamp.Due - r.wall
 	if due < start {

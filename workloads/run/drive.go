@@ -43,12 +43,13 @@ func (e *engine) drive(ctx context.Context) error {
 
 	c.measure(k)
 	c.drained(k)
+	c.endReader()
+	cutAt := c.clock.Now()
 	c.endDrain()
 	<-c.loaded
-	c.cut()
-	c.endReader()
 	endWatch()
 	c.others.Wait()
+	c.cut(cutAt)
 	c.endSending()
 	return c.summon()
 }
@@ -61,6 +62,9 @@ func (c *conductor) summon() error {
 			c.err = err
 		}
 	default:
+	}
+	if c.err == nil {
+		c.err = c.allFailed()
 	}
 	return c.err
 }
@@ -219,7 +223,7 @@ func (c *conductor) drained(k *keeper) {
 	c.endDrain()
 	<-c.loaded
 	c.arrived(deadline)
-	c.cutAt = bound
+	c.drainBound, c.drainTook = bound, time.Duration(c.clock.Now()-begin)
 	k.enter(PhaseClose, 0)
 }
 
@@ -284,8 +288,7 @@ func (c *conductor) sleepTick(tick <-chan time.Time) bool {
 
 // cut counts what is still open as unknown, and what was due and never taken as well, unless
 // sending was broken off on purpose.
-func (c *conductor) cut() {
-	now := c.clock.Now()
+func (c *conductor) cut(now int64) {
 	rec := newRecorder(c.frame)
 	for _, l := range c.loaders {
 		l.pool.cut(func(m *Message) {

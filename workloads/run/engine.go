@@ -36,7 +36,9 @@ func Execute(ctx context.Context, spec Spec) (*Outcome, error) {
 	err = e.drive(ctx)
 	e.shut()
 	out := e.outcome(err)
+	e.notes = nil
 	e.finish()
+	out.Run.Verdict.Warnings = append(out.Run.Verdict.Warnings, e.notes...)
 	return out, err
 }
 
@@ -65,10 +67,12 @@ type engine struct {
 	// What the phases leave for the summary.
 	edges    [2]results.Usage
 	withheld int64
-	cutAt    time.Duration // how long the drain took
-	ended    string        // why the measured phase ended early, "" when it did not
-	report   Report
-	notes    []string // what went wrong in closing, for the verdict's warnings
+	// How long the drain was allowed to take and took.
+	drainBound, drainTook time.Duration
+
+	ended  string // why the measured phase ended early, "" when it did not
+	report Report
+	notes  []string // what went wrong in closing, for the verdict's warnings
 }
 
 func newEngine(spec Spec) (*engine, error) {

@@ -1,5 +1,7 @@
 package run
 
+import "fmt"
+
 // What the engine asks of all its recorders and readers together, while they are at work.
 
 func (e *engine) readerRecorders() []*recorder {
@@ -57,6 +59,26 @@ func (e *engine) found() (sum integrity) {
 		in.rec.mu.Unlock()
 	}
 	return sum
+}
+
+// allFailed is the error of a run of which no message was acked and some were refused.
+func (e *engine) allFailed() error {
+	var first error
+	for _, r := range e.recorders {
+		r.mu.Lock()
+		acked := r.ackedEver
+		if first == nil {
+			first = r.firstFailure
+		}
+		r.mu.Unlock()
+		if acked > 0 {
+			return nil
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return fmt.Errorf("%w, %d of them; the first: %w", ErrAllFailed, e.handled(e.recorders), first)
 }
 
 // lost counts the messages of the measured phase that were acked and did not arrive.

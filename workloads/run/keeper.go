@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -102,33 +101,25 @@ func (k *keeper) merge(now int64) {
 // look gathers what is recent and gives the run up when nothing but failures was seen for long.
 func (k *keeper) look() {
 	part, acked := k.recent.part()
-	var ackedEver, decided int64
-	var first error
 	for _, r := range k.recorders {
 		r.mu.Lock()
 		part.Merge(r.live)
 		r.live.Reset()
 		*acked += r.liveAcked
 		r.liveAcked = 0
-		ackedEver += r.ackedEver
-		decided += r.decided
-		if first == nil {
-			first = r.firstFailure
-		}
 		r.mu.Unlock()
 	}
 	if len(k.loaders) == 0 {
 		*acked = k.receivedLately()
 	}
-	if first == nil || ackedEver > 0 {
+	err := k.allFailed()
+	switch {
+	case err == nil:
 		k.failed = time.Time{}
-		return
-	}
-	if k.failed.IsZero() {
+	case k.failed.IsZero():
 		k.failed = time.Now()
-	}
-	if time.Since(k.failed) >= k.spec.FailAfter {
-		k.fatal(fmt.Errorf("%w, %d so far; the first: %w", ErrAllFailed, decided, first))
+	case time.Since(k.failed) >= k.spec.FailAfter:
+		k.fatal(err)
 	}
 }
 

@@ -61,7 +61,8 @@ type loader struct {
 func (l *loader) load(stop, ctx context.Context) {
 	l.pacer = newPacer(l.course.pacer, l.clock)
 	defer l.pacer.close()
-	l.batch = make([]*Message, 0, l.run)
+	const usual = 16 // it grows to what is due at once, which is little with many producers
+	l.batch = make([]*Message, 0, min(l.run, usual))
 	if l.frame.open {
 		for l.at = 0; l.at < len(l.legs); l.at++ {
 			if !l.open(stop, &l.legs[l.at]) {

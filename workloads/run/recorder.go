@@ -123,6 +123,7 @@ func (r *recorder) tallyArrived(n, received int64) {
 	if n == 0 {
 		return
 	}
+	r.liveAcked += n
 	if r.frame.measured(received) {
 		r.ackedInPhase += n
 	}

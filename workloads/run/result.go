@@ -1,8 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/kbench/kbench/results"
@@ -23,7 +25,7 @@ func (e *engine) outcome(err error) *Outcome {
 		ElapsedNs: elapsed, Loop: LoopClosed, AckMeaning: e.spec.AckMeaning,
 		Series: map[string]results.Series{}, Thresholds: []results.Threshold{},
 		Batches: e.report.Batches, Topics: e.report.Topics, Errors: e.errors(),
-		Events: append(append([]results.Event{}, e.report.Events...), e.watch.pauses...),
+		Events: e.events(elapsed),
 	}
 	if e.frame.open {
 		run.Loop = LoopOpen
@@ -43,6 +45,19 @@ func (e *engine) outcome(err error) *Outcome {
 	out := &Outcome{Run: run, Windows: e.timeline.windows(elapsed), tracked: e.tracking(), idempotent: e.spec.Idempotent}
 	out.Run.Thresholds = out.evaluateAll(e.def.Thresholds)
 	return out
+}
+
+// events are the marks on the time axis, in order of time.
+func (e *engine) events(elapsed int64) []results.Event {
+	list := append(append([]results.Event{}, e.report.Events...), e.watch.pauses...)
+	if w := int64(e.def.Phases.WarmUp); w > 0 {
+		list = append(list, results.Event{AtNs: -w, DurationNs: w, Kind: "phase", Text: "warm-up"})
+	}
+	if e.drainTook > 0 {
+		list = append(list, results.Event{AtNs: elapsed, DurationNs: int64(e.drainTook), Kind: "phase", Text: "drain"})
+	}
+	slices.SortStableFunc(list, func(a, b results.Event) int { return cmp.Compare(a.AtNs, b.AtNs) })
+	return list
 }
 
 // counts adds up the messages. What was attempted is counted where messages are handed over,
@@ -132,7 +147,7 @@ func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Fact
 	f := Facts{
 		Open: e.frame.open, RateAsked: run.Rates.TargetMessagesPerSecond, RateAchieved: run.Rates.MessagesPerSecond,
 		Elapsed: time.Duration(run.ElapsedNs), Attempted: run.Counts.Attempted, Failed: run.Counts.Failed,
-		Unknown: run.Counts.Unknown, Withheld: e.withheld, Drain: e.cutAt,
+		Unknown: run.Counts.Unknown, Withheld: e.withheld, Drain: e.drainBound,
 		LatenessP99: time.Duration(run.Generator.LatenessP99),
 		ResponseP99: time.Duration(run.Series[results.SeriesResponse].P99Ns),
 		CPUCores:    run.Generator.CPUCores, CPUAvailable: run.Generator.CPUAvailable,

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads/pace"
+	"github.com/kbench/kbench/workloads/payload"
 	"github.com/kbench/kbench/workloads/run"
 )
 
@@ -20,6 +22,9 @@ type consumer struct {
 	queue  []arrival
 	offset int64
 	held   *arrival // swapped: waits for its successor
+
+	feed pace.Schedule // someone else's messages; of Run alone, like what follows
+	fed  int64
 }
 
 // arrival is one message on its way to a consumer.
@@ -76,9 +81,15 @@ func (c *consumer) Run(ctx context.Context) error {
 	defer timer.Stop()
 	var batch []run.Arrival
 	var received int64
+	c.feed = pace.Constant(c.target.script.Feed)
+	begin := c.target.clock.Now()
 	for {
-		at, wait := int64(0), time.Hour
-		batch, at, wait = c.due(batch[:0])
+		batch = c.foreign(batch[:0], begin)
+		at, wait := c.target.clock.Now(), time.Duration(0)
+		if len(batch) == 0 {
+			batch, at, wait = c.due(batch)
+			wait = min(wait, time.Duration(c.feed.Due(c.fed)-(c.target.clock.Now()-begin)))
+		}
 		if n := len(batch); n > 0 {
 			c.in.Received(batch, at+int64(c.target.script.ClockOffset))
 			c.in.Request(results.SeriesFetch, at-int64(c.target.script.Delivery), at)
@@ -96,6 +107,17 @@ func (c *consumer) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// foreign takes the messages of someone else that are due by now, stamped by another run.
+func (c *consumer) foreign(batch []run.Arrival, begin int64) []run.Arrival {
+	due := c.feed.Count(c.target.clock.Now() - begin + 1)
+	for ; c.fed < due; c.fed++ {
+		value := make([]byte, payload.StampSize+8)
+		payload.PutStamp(value, payload.Stamp{Number: c.fed, Due: 1}, value[payload.StampSize:])
+		batch = append(batch, run.Arrival{Value: value})
+	}
+	return batch
 }
 
 // due takes the arrivals of one instant, if it has come, or tells how long to wait.

@@ -116,3 +116,26 @@ func TestE2EClosedLoop(t *testing.T) {
 	require.Zero(t, out.Run.Counts.Lost)
 	require.InEpsilon(t, 30_000, out.Run.Rates.MessagesPerSecond, 0.01, "30 in flight for a millisecond each")
 }
+
+// A run that only consumes counts what it receives, until there is enough of it.
+func TestConsumeOnly(t *testing.T) {
+	d := definition(0, time.Minute)
+	d.Producers.Count, d.Producers.Messages, d.Consumers.Count = 0, 5000, 1
+	out, err := execute(t, run.Spec{Definition: d}, synthetic.Script{Feed: 1000}, nil)
+	require.NoError(t, err)
+	require.InDelta(t, 5000, out.Run.Counts.Received, 20)
+	require.InEpsilon(t, 5*time.Second, out.Run.ElapsedNs, 0.01)
+	require.InEpsilon(t, 1000, out.Run.Rates.ReceivedPerSecond, 0.01)
+	require.Zero(t, out.Run.Counts.Attempted)
+	require.True(t, out.Run.Verdict.Valid, out.Run.Verdict.Reasons)
+}
+
+// Messages of another run in the same topic are in no figure.
+func TestForeignMessages(t *testing.T) {
+	out, err := execute(t, run.Spec{Definition: consuming(1000, 2*time.Second)},
+		synthetic.Script{Latency: ms, Partitions: 2, Feed: 100}, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 2000, out.Run.Counts.Received)
+	require.Zero(t, out.Run.Counts.Lost+out.Run.Counts.Corrupted+out.Run.Counts.Duplicated)
+	require.Contains(t, out.Run.Verdict.Warnings[0], "messages arrived that this run did not send")
+}

@@ -223,3 +223,14 @@ func TestSpecIsChecked(t *testing.T) {
 	_, err = run.Execute(t.Context(), run.Spec{Definition: d, Target: target})
 	require.ErrorContains(t, err, "at least one is needed")
 }
+
+// The engine's own bound on open messages holds the load back, honestly.
+func TestEngineBoundsOpenMessages(t *testing.T) {
+	out, err := execute(t, run.Spec{Definition: definition(1000, 10*time.Second), MaxOpen: 500},
+		synthetic.Script{Latency: ms, Stalls: []synthetic.Stall{{Start: 5 * time.Second, Length: time.Second}}}, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 10_000, out.Run.Counts.Acked)
+	near(t, time.Second, out.Run.Series[results.SeriesResponse].MaxNs, "the wait is in response")
+	near(t, 500*ms, out.Run.Series[results.SeriesDelay].MaxNs, "and in delay")
+	require.Contains(t, out.Run.Verdict.Warnings[0], "500 messages were open at once")
+}

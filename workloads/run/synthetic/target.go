@@ -37,6 +37,9 @@ type Script struct {
 	// by number; 0: never. Swap delivers a message behind its successor in the partition.
 	Lose, Duplicate, Swap, Corrupt int64
 
+	// Feed sends each consumer that many messages a second of someone else's.
+	Feed float64
+
 	// Errors of the calls themselves.
 	OpenErr, SendErr, RunErr error
 	// SendErrAfter lets that many messages through before SendErr, RunErrAfter before RunErr.
