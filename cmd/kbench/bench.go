@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kbench/kbench/client"
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
+	"github.com/kbench/kbench/workloads/plan"
+	"github.com/kbench/kbench/workloads/run"
+	"github.com/kbench/kbench/workloads/run/kafka"
+)
+
+// bench is the execution of one plan, run after run, into one result directory.
+type bench struct {
+	o       *runOptions
+	plan    *plan.Plan
+	stop    *stopper
+	cluster *cluster
+	dir     *results.Dir
+	result  *results.Result
+	show    progress
+	ran     int // runs kept
+}
+
+// newBench finds the cluster and fills in everything of the result that is known before.
+func newBench(ctx context.Context, stop *stopper, o *runOptions, def *workloads.Definition, p *plan.Plan, dir *results.Dir, errOut io.Writer) (*bench, error) {
+	cfg, err := configOf(def)
+	if err != nil {
+		return nil, err
+	}
+	c, err := findCluster(stop.soft, o.brokers, stop)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{o: o, plan: p, stop: stop, cluster: c, dir: dir, show: newProgress(errOut, o.quiet, len(p.Order))}
+	described, err := c.describe(stop.soft, cfg)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	if b.result, err = newResult(def, p, cfg, described); err != nil {
+		c.close()
+		return nil, err
+	}
+	if !o.quiet {
+		announce(errOut, def, p, c)
+	}
+	return b, nil
+}
+
+// configOf is the client's configuration before any sweep.
+func configOf(def *workloads.Definition) (*client.Config, error) {
+	cfg := client.NewConfig()
+	if err := cfg.Apply(def.Client...); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+func newResult(def *workloads.Definition, p *plan.Plan, cfg *client.Config, c results.Cluster) (*results.Result, error) {
+	effective, err := json.Marshal(def.Effective())
+	if err != nil {
+		return nil, fmt.Errorf("the workload in effect: %w", err)
+	}
+	r := &results.Result{
+		Schema: results.Schema,
+		Workload: results.Workload{
+			Name: def.Name, Description: def.Description, Given: def.Source, Overrides: def.Overrides,
+			Effective: effective, Hash: def.Hash(),
+		},
+		Settings: cfg.Settings(), Seed: p.Seed, StartedAt: time.Now().UTC(),
+		Provenance: results.Provenance{KbenchVersion: version(), Host: results.HostInfo(), Cluster: c},
+	}
+	for i := range p.Points {
+		q := &p.Points[i]
+		r.Points = append(r.Points, results.Point{
+			ID: q.ID, Label: q.Label, Settings: q.Settings, Skipped: q.Skipped, Runs: []results.Run{},
+		})
+	}
+	return r, nil
+}
+
+// execute runs the plan. What was measured of a run that ended early is kept; the plan ends with
+// the first error.
+func (b *bench) execute() error {
+	defer b.show.end()
+	for _, x := range b.plan.Order {
+		if b.stop.soft.Err() != nil {
+			b.result.Interrupted = true
+			return context.Cause(b.stop.soft)
+		}
+		point := &b.plan.Points[x.Point]
+		b.show.begin(x.Order, point)
+		out, err := b.runOne(point, x)
+		if out != nil {
+			if kept := b.keep(x, out); kept != nil {
+				return errors.Join(err, kept)
+			}
+		}
+		if err != nil {
+			b.result.Interrupted = true
+			return pointError(len(b.plan.Order) > 1, point, err)
+		}
+	}
+	return nil
+}
+
+func pointError(several bool, p *plan.Point, err error) error {
+	if !several {
+		return err
+	}
+	return fmt.Errorf("point %s (%s): %w", p.ID, p.Label, err)
+}
+
+func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
+	cfg := client.NewConfig()
+	if err := cfg.Apply(p.Client...); err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	clock := run.NewClock()
+	meaning := run.AckMeaningAcked
+	if cfg.Producer.RequiredAcks == client.AcksNone {
+		meaning = run.AckMeaningWritten
+	}
+	return run.Execute(b.stop.soft, run.Spec{
+		Definition: p.Definition, Clock: clock, Repeat: x.Repeat, Order: x.Order,
+		Target: kafka.New(kafka.Options{
+			Bootstrap: b.cluster.bootstrap, Config: *cfg, Definition: p.Definition, Clock: clock,
+		}),
+		AckMeaning: meaning, Idempotent: cfg.Producer.Idempotent,
+		Progress: b.show.update, HardCtx: b.stop.hard,
+	})
+}
+
+// keep writes a run's files and the result with it, so that what is on disk is always whole.
+func (b *bench) keep(x plan.Execution, out *run.Outcome) error {
+	point := &b.result.Points[x.Point]
+	if err := b.dir.WriteRun(point, &out.Run, out.Windows); err != nil {
+		return err
+	}
+	point.Runs = append(point.Runs, out.Run)
+	b.ran++
+	b.show.done(&out.Run)
+	return b.save()
+}
+
+func (b *bench) save() error { return b.dir.Save(b.result) }
+
+func (b *bench) close() { b.cluster.close() }

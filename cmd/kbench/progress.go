@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads/plan"
+	"github.com/kbench/kbench/workloads/run"
+)
+
+// progress shows how a plan stands, to people: a bar on a terminal, a line every few seconds
+// elsewhere, nothing when they asked for quiet. update is called from the engine's progress
+// goroutine, the others from the one that executes the plan, never at the same time.
+type progress interface {
+	begin(order int, p *plan.Point)
+	update(run.Progress)
+	done(*results.Run)
+	end()
+}
+
+func newProgress(w io.Writer, quiet bool, runs int) progress {
+	switch {
+	case quiet:
+		return silent{}
+	case isTerminal(w):
+		return &bar{w: w, runs: runs}
+	}
+	return &lines{w: w, runs: runs}
+}
+
+type silent struct{}
+
+func (silent) begin(int, *plan.Point) {}
+func (silent) update(run.Progress)    {}
+func (silent) done(*results.Run)      {}
+func (silent) end()                   {}
+
+// lineEvery is the distance of two plain lines.
+const lineEvery = 5 * time.Second
+
+// lines is for logs.
+type lines struct {
+	w     io.Writer
+	runs  int
+	name  string
+	last  time.Time
+	phase run.Phase
+}
+
+func (l *lines) begin(order int, p *plan.Point) {
+	l.name, l.last, l.phase = title(order, l.runs, p), time.Time{}, ""
+}
+
+func (l *lines) update(p run.Progress) {
+	if p.Phase == l.phase && time.Since(l.last) < lineEvery {
+		return
+	}
+	l.phase, l.last = p.Phase, time.Now()
+	_, _ = fmt.Fprintf(l.w, "%s%s\n", l.name, standing(p)) // progress is not worth an error
+}
+
+func (l *lines) done(r *results.Run) { _, _ = fmt.Fprintf(l.w, "%s%s\n", l.name, verdict(r)) }
+
+func (l *lines) end() {}
+
+// bar is for terminals: one line that is drawn over.
+type bar struct {
+	w     io.Writer
+	runs  int
+	all   *mpb.Progress
+	one   *mpb.Bar
+	text  string
+	phase run.Phase
+}
+
+func (b *bar) begin(order int, p *plan.Point) {
+	b.stop()
+	name := title(order, b.runs, p)
+	b.all = mpb.New(mpb.WithOutput(b.w), mpb.WithWidth(24), mpb.WithAutoRefresh())
+	b.text, b.phase = "preparing", ""
+	b.one = b.all.New(0, mpb.BarStyle().Lbound("").Rbound("").Filler("━").Tip("━").Padding("─"),
+		mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return name })),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.text })),
+	)
+}
+
+func (b *bar) update(p run.Progress) {
+	if b.one == nil {
+		return
+	}
+	b.text = standing(p)
+	if total := max(p.Total, p.Elapsed) + 1; total > 1 {
+		b.one.SetTotal(int64(total), false)
+		b.one.SetCurrent(int64(p.Elapsed))
+	}
+}
+
+func (b *bar) done(r *results.Run) {
+	b.stop()
+	if b.runs > 1 {
+		_, _ = fmt.Fprintln(b.w, verdict(r))
+	}
+}
+
+func (b *bar) end() { b.stop() }
+
+func (b *bar) stop() {
+	if b.one == nil {
+		return
+	}
+	b.one.Abort(true)
+	b.all.Wait()
+	b.one, b.all = nil, nil
+}
+
+// title is where in the plan a run is.
+func title(order, runs int, p *plan.Point) string {
+	if runs == 1 {
+		return ""
+	}
+	return fmt.Sprintf("[%d/%d] %s: ", order+1, runs, p.Label)
+}
+
+// standing is how a run stands, in one line.
+func standing(p run.Progress) string {
+	s := string(p.Phase)
+	if p.Total > 0 {
+		s += fmt.Sprintf(" %s of %s", p.Elapsed.Round(time.Second), p.Total.Round(time.Second))
+	}
+	if p.Rate <= 0 && p.Acked == 0 {
+		return s
+	}
+	s += fmt.Sprintf(", %.0f msg/s", p.Rate)
+	if p.TargetRate > 0 {
+		s += fmt.Sprintf(" of %.0f", p.TargetRate)
+	}
+	s += fmt.Sprintf(", p50 %s, p99 %s", short(p.P50), short(p.P99))
+	if p.Lag >= 0 {
+		s += fmt.Sprintf(", lag %d", p.Lag)
+	}
+	if p.Failed > 0 {
+		s += fmt.Sprintf(", %d failed", p.Failed)
+	}
+	return s
+}
+
+func short(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d >= 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(time.Microsecond).String()
+}
+
+// verdict sums up a finished run in one line.
+func verdict(r *results.Run) string {
+	s := fmt.Sprintf("%.0f msg/s", r.Rates.MessagesPerSecond)
+	name := results.Headline(r.Series)
+	if h, ok := r.Series[name]; ok {
+		s += fmt.Sprintf(", %s p50 %s p99 %s", name, short(time.Duration(h.P50Ns)), short(time.Duration(h.P99Ns)))
+	}
+	if !r.Verdict.Valid && len(r.Verdict.Reasons) > 0 {
+		s += ", INVALID: " + r.Verdict.Reasons[0]
+	}
+	return s
+}

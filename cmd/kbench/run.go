@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kbench/kbench/report"
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
+	"github.com/kbench/kbench/workloads/plan"
+)
+
+const runLong = `Run a workload: every point of its sweep, every repeat, in a random order that the seed
+decides. WORKLOAD is a file or the name of a built-in one ('kbench workloads' lists them);
+"quick" when none is given.
+
+Without --brokers (or KBENCH_BROKERS) an embedded broker is started as a process of its own,
+so that everything works with nothing installed; its figures say nothing about Apache Kafka.
+
+With a rate, messages are due by the schedule whatever the cluster does, and the headline is
+response = acked − due. Without one (--rate 0) they are sent as fast as the client's bounds
+allow, and the headline is service = acked − accepted.
+
+The result directory holds result.json, an HdrHistogram log and a timeline for each run, and
+the report. Ctrl-C stops cleanly and keeps what was measured; a second one stops at once.
+`
+
+const runExample = `  kbench run                                           the built-in workload "quick"
+  kbench run quick --rate 50k --duration 30s
+  kbench run max-throughput -b 127.0.0.1:9092
+  kbench run mine.yaml --sweep producer.requiredAcks=1,all --sweep net.maxOpenRequests=1,5 --repeat 3
+  kbench run quick --set producer.compression=zstd --threshold 'response.p99<20ms'`
+
+// runOptions are the flags of `kbench run`.
+type runOptions struct {
+	loading
+	brokers []string
+	out     string
+	format  string
+	quiet   bool
+}
+
+// newRunCommand makes `kbench run`.
+func newRunCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:     "run [WORKLOAD]",
+		Short:   "Run a workload and report what was measured",
+		Long:    runLong + exitCodesHelp,
+		Example: runExample,
+		Args:    atMostOne,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args)
+		},
+	}
+	o.addFlags(cmd)
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.brokers, "brokers", "b", nil, "bootstrap addresses, host:port separated by commas (also --bootstrap-server; default $KBENCH_BROKERS, else an embedded broker)")
+	f.StringVar(&o.out, "out", "", "result directory, new or empty (default kbench-results/WORKLOAD-TIME)")
+	f.StringVar(&o.format, "format", formatText, "what is printed in the end: text, or json (the content of result.json)")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no summary, only errors (and the result with --format json)")
+	return cmd
+}
+
+func (o *runOptions) run(cmd *cobra.Command, args []string) error {
+	if err := checkFormat(o.format); err != nil {
+		return err
+	}
+	def, p, err := o.load(args)
+	if err != nil {
+		return err
+	}
+	dir, err := o.directory(def)
+	if err != nil {
+		return err
+	}
+	stop := newStopper(cmd.ErrOrStderr())
+	defer stop.release()
+	b, err := newBench(cmd.Context(), stop, o, def, p, dir, cmd.ErrOrStderr())
+	if err != nil {
+		_ = os.Remove(dir.Path()) // only goes when nothing is in it
+		return stop.explain(err)
+	}
+	err = b.execute()
+	b.close()
+	return b.finish(cmd.OutOrStdout(), stop.explain(err))
+}
+
+// directory makes the result directory before anything runs, so that a place that cannot be
+// written to is found out first.
+func (o *runOptions) directory(def *workloads.Definition) (*results.Dir, error) {
+	path := o.out
+	if path == "" {
+		path = results.DefaultDir("kbench-results", def.Name, time.Now())
+	}
+	return results.Create(path)
+}
+
+// finish draws the report, prints the summary and says how it ended.
+func (b *bench) finish(out io.Writer, err error) error {
+	if b.ran == 0 {
+		_ = os.Remove(b.dir.Path()) // only goes when nothing is in it
+		return err
+	}
+	err = errors.Join(err, b.save(), report.Write(b.dir, b.result))
+	if printed := b.print(out); printed != nil {
+		err = errors.Join(err, printed)
+	}
+	code := b.verdictCode()
+	if err != nil {
+		code = worse(code, codeOf(err))
+	}
+	if code == codeDone {
+		return nil
+	}
+	return &exitError{code: code, err: err}
+}
+
+func (b *bench) print(out io.Writer) error {
+	if b.o.format == formatJSON {
+		return report.JSON(out, b.result)
+	}
+	if b.o.quiet {
+		return nil
+	}
+	return report.Terminal(out, b.result, report.TerminalOptions{
+		Colour: colourful(out), Dir: b.dir.Path(), Report: filepath.Join(b.dir.Path(), report.HTMLFile),
+	})
+}
+
+// verdictCode is what the runs themselves say.
+func (b *bench) verdictCode() int {
+	code := codeDone
+	for _, p := range b.result.Points {
+		for i := range p.Runs {
+			if !p.Runs[i].Verdict.Valid {
+				code = worse(code, codeInvalid)
+			}
+			for _, t := range p.Runs[i].Thresholds {
+				if !t.Held {
+					code = worse(code, codeThreshold)
+				}
+			}
+		}
+	}
+	return code
+}
+
+// colourful says whether w is a terminal that wants colours (no-color.org).
+func colourful(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && isTerminal(w) }
+
+// isTerminal says whether w is one.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// announce says what is about to run.
+func announce(w io.Writer, def *workloads.Definition, p *plan.Plan, c *cluster) {
+	where := "brokers " + c.list()
+	if c.child != nil {
+		where = "an embedded broker at " + c.list() + " (figures say nothing about Apache Kafka)"
+	}
+	_, _ = fmt.Fprintf(w, "%s: %s, on %s\n", def.Name, runs(len(p.Order), p.Estimate.Time), where)
+}
+
+func runs(n int, takes time.Duration) string {
+	s := fmt.Sprintf("%d runs", n)
+	if n == 1 {
+		s = "one run"
+	}
+	return s + ", about " + takes.Round(time.Second).String()
+}
+
+// background is a context for what must be finished although everything else has ended.
+func background(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/kbench/kbench/workloads/run"
+)
+
+// errBroker wraps why the embedded broker ended a run.
+var errBroker = errors.New("the embedded broker ended by itself")
+
+// stopper turns interrupts into the end of a run: the first asks for a clean stop, the second
+// ends the process at once.
+type stopper struct {
+	soft, hard context.Context
+	cancel     context.CancelCauseFunc // of soft
+	cancelHard context.CancelFunc
+
+	signals chan os.Signal // written by the runtime, read by watch
+	done    chan struct{}  // closed by release
+	watched sync.WaitGroup
+
+	mu   sync.Mutex
+	last []func() // what to do before the process ends at once
+}
+
+func newStopper(errOut io.Writer) *stopper {
+	s := &stopper{signals: make(chan os.Signal, 2), done: make(chan struct{})}
+	s.soft, s.cancel = context.WithCancelCause(context.Background())
+	s.hard, s.cancelHard = context.WithCancel(context.Background())
+	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM)
+	s.watched.Add(1)
+	// Owned by the stopper; ended by release, which waits.
+	go s.watch(errOut)
+	return s
+}
+
+func (s *stopper) watch(errOut io.Writer) {
+	defer s.watched.Done()
+	for n := 0; ; n++ {
+		select {
+		case <-s.signals:
+		case <-s.done:
+			return
+		}
+		if n > 0 {
+			s.atOnce()
+		}
+		_, _ = fmt.Fprintln(errOut, "\ninterrupted: waiting shortly for what is in flight; Ctrl-C again stops at once")
+		s.cancel(run.ErrInterrupted)
+	}
+}
+
+// atOnce ends the process.
+func (s *stopper) atOnce() {
+	s.cancelHard()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.last {
+		f()
+	}
+	os.Exit(codeInterrupted)
+}
+
+// beforeExit has f called before the process ends at once.
+func (s *stopper) beforeExit(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = append(s.last, f)
+}
+
+// interrupted says whether somebody asked to stop.
+func (s *stopper) interrupted() bool {
+	return errors.Is(context.Cause(s.soft), run.ErrInterrupted)
+}
+
+// explain gives an error the code and the words of why things were stopped, if they were.
+func (s *stopper) explain(err error) error {
+	switch cause := context.Cause(s.soft); {
+	case s.interrupted():
+		return &exitError{code: codeInterrupted, err: errors.New("interrupted; what was measured is kept")}
+	case cause != nil:
+		return cause
+	}
+	return err
+}
+
+func (s *stopper) release() {
+	signal.Stop(s.signals)
+	close(s.done)
+	s.watched.Wait()
+	s.cancelHard()
+	s.cancel(nil)
+}
