@@ -162,3 +162,24 @@ func TestTheTimerIsNotSetForEachRequest(t *testing.T) {
 		}
 	})
 }
+
+func TestTheTimerIsSetAgainForLaterRequests(t *testing.T) {
+	first := true
+	handle := func(r rawserver.Request) rawserver.Reply {
+		if first {
+			first = false
+			return rawserver.Reply{Body: r.Body}
+		}
+		return rawserver.Reply{}
+	}
+	inBubble(t, rawserver.Script{Handle: handle}, Options{ReadTimeout: 30 * time.Second}, func(t *testing.T, c *Conn) {
+		k := newCounter(2)
+		send(t, c, k.call(0)) // arms the timer for 30 s
+		require.NoError(t, (<-k.got).err)
+		time.Sleep(20 * time.Second)
+		send(t, c, k.call(1)) // its deadline is at 50 s
+		began := time.Now()
+		require.ErrorIs(t, (<-k.got).err, ErrTimeout)
+		require.Equal(t, 30*time.Second, time.Since(began))
+	})
+}
