@@ -116,6 +116,9 @@ const openers = 64
 func (e *engine) open(ctx context.Context) error {
 	ctx, cancel := withHard(ctx, e.spec.HardCtx)
 	defer cancel()
+	if e.spec.Progress != nil {
+		e.spec.Progress(Progress{Phase: PhasePrepare, Lag: -1})
+	}
 	if err := e.spec.Target.Prepare(ctx); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}

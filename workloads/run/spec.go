@@ -39,8 +39,9 @@ type Spec struct {
 	// Ceiling is what this generator can do with no cluster behind it, messages/s; 0: unknown.
 	Ceiling float64
 
-	// Progress, if set, is called about four times a second, from one goroutine. It may take a
-	// few milliseconds; the load does not wait for it.
+	// Progress, if set, is called once before anything is opened and then about four times a
+	// second, never twice at the same time. It may take a few milliseconds; the load does not
+	// wait for it.
 	Progress func(Progress)
 
 	// HardCtx, if set, ends everything at once when cancelled, also the drain that follows an
