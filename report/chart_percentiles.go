@@ -42,7 +42,7 @@ func percentileChart(traces []trace, yTitle string, on paper) string {
 		}
 		d.open("g", attrs{"data-p", strconv.Itoa(t.index), "data-name", t.name})
 		d.curve(t.class(), t.look, places)
-		d.traceMarks(t, x, y)
+		d.traceMarks(t, x, y, len(traces) > manyTraces)
 		d.end("g")
 	}
 	return d.String()
@@ -57,10 +57,17 @@ func (t trace) class() string {
 	return "line"
 }
 
-// traceMarks puts the shape of the point on its curve at each nine, so that curves of like hue
-// stay apart without colour.
-func (d *drawing) traceMarks(t trace, x, y axis) {
-	for _, at := range []nines{math.Log10(2), 1, 2, 3, 4} {
+// manyTraces is how many curves there is room for markers on.
+const manyTraces = 32
+
+// traceMarks puts the shape of the point on its curve at each nine, or at p99 alone when there are
+// many curves, so that curves of like hue stay apart without colour.
+func (d *drawing) traceMarks(t trace, x, y axis, many bool) {
+	places := []nines{math.Log10(2), 1, 2, 3, 4}
+	if many {
+		places = []nines{2}
+	}
+	for _, at := range places {
 		v := valueAt(t.levels, at)
 		if !math.IsNaN(v) {
 			d.marker(t.look, x.at(at), y.at(v), 3.4, false, attrs{"data-q", strconv.FormatFloat(at, 'g', 6, 64)})

@@ -23,12 +23,13 @@ type timeline struct {
 type timelinePaper struct {
 	paper
 	rate, latency, extra float64 // heights of the panels
+	coarse               bool    // one of very many: whole units, and the lines are explained once for all
 }
 
 var (
-	wideTimeline   = timelinePaper{paper{w: 960, left: 66, right: 20, top: 26, bottom: 44}, 100, 190, 64}
-	narrowTimeline = timelinePaper{paper{w: 360, left: 54, right: 12, top: 26, bottom: 42, narrow: true}, 74, 150, 50}
-	smallTimeline  = timelinePaper{paper{w: 460, left: 56, right: 12, top: 24, bottom: 42}, 62, 116, 40}
+	wideTimeline   = timelinePaper{paper: paper{w: 960, left: 66, right: 20, top: 26, bottom: 44}, rate: 100, latency: 190, extra: 64}
+	narrowTimeline = timelinePaper{paper: paper{w: 360, left: 54, right: 12, top: 26, bottom: 42, narrow: true}, rate: 74, latency: 150, extra: 50}
+	smallTimeline  = timelinePaper{paper: paper{w: 460, left: 56, right: 12, top: 24, bottom: 42}, rate: 62, latency: 116, extra: 40}
 )
 
 const panelGap = 30 // room above a panel for its title
@@ -103,7 +104,7 @@ func timelineChart(t timeline, title string, on timelinePaper) string {
 	d.events(t.events, x, on)
 	top := on.top
 	for i, p := range panels {
-		d.panel(p, t, x, top, on.ticksAcross(), i == len(panels)-1)
+		d.panel(p, t, x, top, on, i == len(panels)-1)
 		top += p.height + panelGap
 	}
 	d.line("cursor", 0, on.top, 0, on.h-on.bottom)
@@ -111,7 +112,7 @@ func timelineChart(t timeline, title string, on timelinePaper) string {
 }
 
 // panel draws one plot; only the last has its time axis labelled.
-func (d *drawing) panel(p panel, t timeline, x axis, top float64, across int, last bool) {
+func (d *drawing) panel(p panel, t timeline, x axis, top float64, on timelinePaper, last bool) {
 	values := []float64{p.level}
 	for _, l := range p.lines {
 		for _, m := range t.moments {
@@ -123,7 +124,7 @@ func (d *drawing) panel(p panel, t timeline, x axis, top float64, across int, la
 		scale = logAxis
 	}
 	y := scale(values, top+p.height, top)
-	xs, xTitle := x.ticks(across, timeTick), ""
+	xs, xTitle := x.ticks(on.ticksAcross(), timeTick), ""
 	if last {
 		xTitle = "since the start of the measured phase"
 	} else {
@@ -141,9 +142,22 @@ func (d *drawing) panel(p panel, t timeline, x axis, top float64, across int, la
 		for i, m := range t.moments {
 			places[i] = place{m.at + m.length/2, l.of(m)}
 		}
-		d.path(l.class+hue, l.dash, onPaper(places, x, y))
+		places = onPaper(places, x, y)
+		if on.coarse {
+			toWholeUnits(places)
+		}
+		d.path(l.class+hue, l.dash, places)
 	}
-	d.keys(p, hue, x.to, top-9)
+	if !on.coarse {
+		d.keys(p, hue, x.to, top-9)
+	}
+}
+
+// toWholeUnits rounds places to whole units of the paper.
+func toWholeUnits(places []place) {
+	for i, p := range places {
+		places[i] = place{math.Round(p.x), math.Round(p.y)} // what is not a number stays so
+	}
 }
 
 // keys name the lines of a panel at the right end of its title, from the last to the first.

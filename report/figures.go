@@ -31,15 +31,20 @@ func (s spread) alone() spread {
 	return s
 }
 
-// text is the median, with the ends in brackets when there are several runs.
+// text is the median, with the ends in brackets when the runs differ.
 func (s spread) text(format func(float64) string) string {
 	if s.n == 0 {
 		return "–"
 	}
-	if s.n == 1 {
+	if !s.varies(format) {
 		return format(s.median)
 	}
 	return format(s.median) + " [" + s.ends(format) + "]"
+}
+
+// varies says whether the runs differ by as much as is printed.
+func (s spread) varies(format func(float64) string) bool {
+	return s.n > 1 && format(s.min) != format(s.max)
 }
 
 // ends is the smallest and the largest, "1.00–1.20 ms": the unit once when both have the same.

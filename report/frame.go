@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,7 +28,7 @@ func (p paper) class() string {
 }
 
 // ticksAcross and ticksUp are how many ticks there is room for.
-func (p paper) ticksAcross() int { return max(3, int((p.w-p.left-p.right)/110)) }
+func (p paper) ticksAcross() int { return max(4, int((p.w-p.left-p.right)/110)) }
 func ticksUp(height float64) int { return max(3, int(height/48)) }
 
 // attr describes an axis to the script that reads values off the picture: scale, values at the
@@ -51,6 +52,20 @@ func (d *drawing) frame(x, y axis, xs, ys []tick, xTitle, yTitle string) {
 		}
 	}
 	d.end("g")
+	d.xTicks(x, y, xs)
+	if yTitle != "" {
+		d.text("title", "", math.Max(2, x.from-52), y.to-11, yTitle)
+	}
+	if xTitle != "" {
+		d.text("title", "end", x.to, y.from+36, xTitle)
+	}
+}
+
+// xTicks labels the level axis, if it has labels.
+func (d *drawing) xTicks(x, y axis, xs []tick) {
+	if !slices.ContainsFunc(xs, func(t tick) bool { return t.label != "" }) {
+		return
+	}
 	d.open("g", attrs{"class", "tx"})
 	for i, t := range xs {
 		at := x.at(t.value)
@@ -62,12 +77,6 @@ func (d *drawing) frame(x, y axis, xs, ys []tick, xTitle, yTitle string) {
 		}
 	}
 	d.end("g")
-	if yTitle != "" {
-		d.text("title", "", math.Max(2, x.from-52), y.to-11, yTitle)
-	}
-	if xTitle != "" {
-		d.text("title", "end", x.to, y.from+36, xTitle)
-	}
 }
 
 // grid draws a line for each tick, all in one path, thinner ones for those without a label on the

@@ -53,7 +53,7 @@ type page struct {
 	Frontier        *plotPage
 	Percentiles     *plotPage
 	Timelines       []timelinePage
-	LeftOut         string // timelines that are not drawn, and why
+	TimelineNotes   []string
 	Sources         []sourcePage
 }
 
@@ -105,7 +105,7 @@ func (d *page) fill(v *view) {
 		d.Frontier = newFrontierPage(v)
 	}
 	d.Percentiles = newPercentilesPage(v)
-	d.Timelines, d.LeftOut = newTimelinePages(v)
+	d.Timelines, d.TimelineNotes = newTimelinePages(v)
 }
 
 // title names what was run.

@@ -92,7 +92,7 @@ func cards(p *point) []card {
 
 func newCard(name, value string, s spread, format func(float64) string, more string) card {
 	number, unit, _ := strings.Cut(value, " ")
-	if s.n > 1 {
+	if format != nil && s.varies(format) {
 		more = strings.TrimPrefix(more+" · "+s.ends(format), " · ")
 	}
 	return card{Value: number, Unit: unit, Name: name, More: more}
@@ -219,7 +219,7 @@ func figureCell(f figure) cell {
 	if f.n > 0 {
 		c.Sort = strconv.FormatFloat(f.median, 'g', 8, 64)
 	}
-	if f.n > 1 && f.format(f.min) != f.format(f.max) {
+	if f.varies(f.format) {
 		c.Ends = f.ends(f.format)
 	}
 	return c
@@ -298,13 +298,8 @@ func settingText(v any) string {
 }
 
 func settingCell(v any) cell {
-	c := cell{Text: settingText(v)}
-	c.Sort = c.Text
-	switch v.(type) {
-	case float64, int, int64:
-		c.Number = true
-	}
-	return c
+	text := settingText(v)
+	return cell{Text: text, Sort: text}
 }
 
 // plotPage is a plot with its numbers.

@@ -128,14 +128,13 @@ type timelinePage struct {
 	Invalid  []string
 	Charts   []template.HTML
 	Events   []string
-	Note     string
 	File     string
 	Numbers  table
 	Expanded bool // shown at once, for it is the only one
 }
 
-// newTimelinePages draws the runs. What is left out for size is said in the second value.
-func newTimelinePages(v *view) (pages []timelinePage, leftOut string) {
+// newTimelinePages draws the runs. The notes say what is left out for size, and what the lines are.
+func newTimelinePages(v *view) (pages []timelinePage, notes []string) {
 	points := v.ran()
 	runs := v.tally().runs
 	all := runs <= timelineLimit
@@ -144,6 +143,9 @@ func newTimelinePages(v *view) (pages []timelinePage, leftOut string) {
 		each = portion(momentBudget, min(len(points), timelineLimit), leastMoments, mostMoments)
 	}
 	single := v.single() != nil && runs == 1
+	small := smallTimeline
+	small.coarse = runs > manyTimelines
+	thinned := 1
 	for _, p := range points {
 		for _, run := range p.drawn(all) {
 			if len(pages) == timelineLimit {
@@ -151,17 +153,24 @@ func newTimelinePages(v *view) (pages []timelinePage, leftOut string) {
 			}
 			t := p.timeline(run, each)
 			if len(t.moments) > 0 {
-				pages = append(pages, newTimelinePage(p, run, t, single))
+				pages = append(pages, newTimelinePage(p, run, t, single, small))
+				thinned = max(thinned, t.each)
 			}
 		}
 	}
 	if !all {
-		leftOut = fmt.Sprintf("%d of %s are drawn, for each point the one with the middle p99, to keep this file small; the timelines of all runs are beside it as CSV.", len(pages), plural(runs, "run"))
+		notes = append(notes, fmt.Sprintf("%d of %s are drawn, for each point the one with the middle p99, to keep this file small; the timelines of all runs are beside it as CSV.", len(pages), plural(runs, "run")))
 	}
-	return pages, leftOut
+	if small.coarse && len(pages) > 0 {
+		notes = append(notes, "Bold: p99, thin: p50, dotted: the slowest. In the rates, thin and dotted: received, dashed: asked for.")
+	}
+	if thinned > 1 {
+		notes = append(notes, fmt.Sprintf("A step stands for up to %d windows: their mean rate, the median of their p50, the worst of all else.", thinned))
+	}
+	return pages, notes
 }
 
-func newTimelinePage(p *point, run *results.Run, t timeline, single bool) timelinePage {
+func newTimelinePage(p *point, run *results.Run, t timeline, single bool, small timelinePaper) timelinePage {
 	tp := timelinePage{Index: p.index, Title: p.id, File: run.Timeline, Expanded: single, Numbers: timelineNumbers(t)}
 	if len(p.data.Runs) > 1 {
 		tp.Title += fmt.Sprintf(" · run %d", run.Repeat+1)
@@ -175,12 +184,12 @@ func newTimelinePage(p *point, run *results.Run, t timeline, single bool) timeli
 			tp.Invalid = []string{"no reason was recorded"}
 		}
 	}
-	papers := []timelinePaper{smallTimeline}
+	papers := []timelinePaper{small}
 	if single {
 		papers = []timelinePaper{wideTimeline, narrowTimeline}
 	}
 	for _, on := range papers {
-		chart := timelineChart(t, "Timeline of "+tp.Title, on)
+		chart := timelineChart(t, "Timeline of "+p.id, on)
 		if !single {
 			chart = strings.Replace(chart, "chart wide", "chart small", 1)
 		}
@@ -188,9 +197,6 @@ func newTimelinePage(p *point, run *results.Run, t timeline, single bool) timeli
 	}
 	for i, e := range run.Events {
 		tp.Events = append(tp.Events, fmt.Sprintf("%d. %s", i+1, eventText(e)))
-	}
-	if t.each > 1 {
-		tp.Note = fmt.Sprintf("Each step is %d windows: their mean rate, the median of their p50, the worst of all else.", t.each)
 	}
 	return tp
 }

@@ -36,7 +36,8 @@ func provenanceFacts(r *results.Result) []labelled {
 	h, c := r.Provenance.Host, r.Provenance.Cluster
 	facts := []labelled{
 		{"started", r.StartedAt.UTC().Format("2006-01-02 15:04:05 UTC")},
-		{"workload", r.Workload.Name + "  hash " + r.Workload.Hash},
+		{"workload", r.Workload.Name},
+		{"hash", r.Workload.Hash},
 		{"seed", fmt.Sprint(r.Seed)},
 		{"cluster", clusterLine(c)},
 		{"bootstrap", strings.Join(c.Bootstrap, ", ")},
@@ -57,6 +58,9 @@ func provenanceFacts(r *results.Result) []labelled {
 }
 
 func cpuLine(h results.Host) string {
+	if h.CPUs == 0 {
+		return ""
+	}
 	text := fmt.Sprintf("%s × %d, GOMAXPROCS %d", h.CPUModel, h.CPUs, h.GOMAXPROCS)
 	if h.CgroupCPUs > 0 {
 		text += ", cgroup limit " + digits(h.CgroupCPUs, 3) + " cores"

@@ -10,10 +10,11 @@ import (
 
 // How much is drawn, so that a report of a hundred points stays under a megabyte.
 const (
-	momentBudget  = 2800 // moments over all timelines
+	momentBudget  = 2400 // moments over all timelines
 	mostMoments   = 240  // in one timeline
 	leastMoments  = 24
 	timelineLimit = 120  // timelines in one report
+	manyTimelines = 60   // from here on they are drawn coarsely
 	levelBudget   = 3200 // levels over all percentile curves
 	mostLevels    = 120  // in one curve
 	leastLevels   = 28
@@ -75,7 +76,7 @@ func (v *view) traces() []trace {
 			continue
 		}
 		levels := p.curve(p.headline, p.histograms(), steps)
-		traces = append(traces, trace{name: pointTitle(p), look: p.look(), index: p.index, series: p.headline, levels: levels})
+		traces = append(traces, trace{name: markedTitle(p), look: p.look(), index: p.index, series: p.headline, levels: levels})
 	}
 	return traces
 }

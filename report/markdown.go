@@ -143,9 +143,12 @@ func (m *markdown) run(run *results.Run) {
 
 // points is a table with a row for each point and what there is to know about them.
 func (m *markdown) points(v *view) {
-	note := "Percentiles are of " + strings.Join(v.headlines(), " or ") + "."
+	note := ""
+	if series := v.headlines(); len(series) > 0 {
+		note = "Percentiles are of " + strings.Join(series, " or ") + ". "
+	}
 	if v.repeated() {
-		note += " Medians over the valid runs of a point (over all when none is valid), smallest–largest in brackets."
+		note += "Medians over the valid runs of a point (over all when none is valid), smallest–largest in brackets."
 	}
 	m.line(md(note))
 	var rows [][]string

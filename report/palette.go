@@ -20,7 +20,8 @@ var palette = []hue{
 var (
 	paperWhite  = color.Gray{0xff}
 	axisGrey    = color.Gray{0x80}
-	eventOrange = color.RGBA{0xc9, 0x85, 0x00, 0xff}
+	eventOrange = color.RGBA{0xf5, 0xe4, 0xc2, 0xff}
+	warmUpGrey  = color.Gray{0xf1}
 )
 
 // hue is one colour on a light and on a dark ground.

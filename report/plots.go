@@ -11,7 +11,6 @@ import (
 	"regexp"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -26,20 +25,20 @@ func Plots(into string, r *results.Result, dir *results.Dir) error {
 }
 
 const (
-	plotWidth  = 9 * vg.Inch
+	plotWidth  = 10 * vg.Inch
 	plotHeight = 5 * vg.Inch
 	// manyPoints is how many points a legend still has room for.
-	manyPoints = 16
+	manyPoints = 20
 )
 
 func writePlots(into string, v *view) error {
 	if shown := plottable(v.points); len(shown) > 1 {
-		if err := savePlot(into, "throughput-p99", frontierPlot(shown), plotHeight); err != nil {
+		if err := savePlot(into, "throughput-p99", frontierPlot(shown), legendOf(pointNames(shown))); err != nil {
 			return err
 		}
 	}
 	if traces := v.traces(); len(traces) > 0 {
-		if err := savePlot(into, "percentiles", percentilePlot(traces), plotHeight); err != nil {
+		if err := savePlot(into, "percentiles", percentilePlot(traces, v.plotSuffix()), legendOf(traceNames(traces))); err != nil {
 			return err
 		}
 	}
@@ -53,6 +52,55 @@ func writePlots(into string, v *view) error {
 		}
 	}
 	return nil
+}
+
+// plotSuffix marks the title of the only point's plots when its figures cannot be trusted.
+func (v *view) plotSuffix() string {
+	if p := v.single(); p != nil && p.invalid() > 0 {
+		for i := range p.data.Runs {
+			if !p.data.Runs[i].Verdict.Valid {
+				return verdictSuffix(&p.data.Runs[i])
+			}
+		}
+	}
+	return ""
+}
+
+// legendText is a name as short as a legend has room for.
+func legendText(name string) string { return clip(printable(name), 56) }
+
+// legendOf are the texts of a legend; none when it would be longer than the plot is high.
+func legendOf(names []string) []string {
+	if len(names) > manyPoints {
+		return nil
+	}
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = legendText(name)
+	}
+	return texts
+}
+
+// markedTitle is a point's title with its verdict, when that is not "valid".
+func markedTitle(p *point) string {
+	if p.invalid() == 0 {
+		return pointTitle(p)
+	}
+	return p.id + " (" + p.verdict() + ") " + p.label
+}
+
+func pointNames(points []*point) (names []string) {
+	for _, p := range points {
+		names = append(names, markedTitle(p))
+	}
+	return names
+}
+
+func traceNames(traces []trace) (names []string) {
+	for _, t := range traces {
+		names = append(names, t.name)
+	}
+	return names
 }
 
 var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
@@ -72,90 +120,6 @@ func verdictSuffix(run *results.Run) string {
 	return clip(text, 90)
 }
 
-// newPlot is an empty plot in the house's manner.
-func newPlot(title, x, y string) *plot.Plot {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = printable(title), x, y
-	p.Title.TextStyle.Font.Size = vg.Points(13)
-	p.Title.Padding = vg.Points(8)
-	p.X.Padding, p.Y.Padding = vg.Points(4), vg.Points(4)
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe4}, color.Gray{0xe4}
-	p.Add(grid)
-	p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
-	p.Legend.TextStyle.Font.Size = vg.Points(9)
-	return p
-}
-
-// use gives an axis of a plot the ends, the scale and the ticks of one of ours, which is safe at
-// zero: gonum's own logarithmic scale panics there.
-func (a axis) use(of *plot.Axis, ticks []tick) {
-	of.Min, of.Max = a.lo, a.hi
-	marks := make(plot.ConstantTicks, len(ticks))
-	for i, t := range ticks {
-		marks[i] = plot.Tick{Value: t.value, Label: t.label}
-	}
-	of.Tick.Marker = marks
-	unit := a
-	unit.from, unit.to = 0, 1
-	of.Scale = unitScale{unit}
-}
-
-// unitScale is an axis as gonum wants it.
-type unitScale struct{ axis }
-
-// Normalize is the place of x between the ends, from 0 to 1.
-func (s unitScale) Normalize(_, _, x float64) float64 { return s.at(x) }
-
-func (l look) line(width vg.Length) draw.LineStyle {
-	style := draw.LineStyle{Color: palette[l.hue].rgba, Width: width}
-	for _, n := range [][]vg.Length{nil, {6, 3}, {2, 3}, {9, 3, 2, 3}}[l.dash] {
-		style.Dashes = append(style.Dashes, n)
-	}
-	return style
-}
-
-func (l look) glyph(hollow bool) draw.GlyphStyle {
-	glyphs := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{},
-		draw.BoxGlyph{}, draw.RingGlyph{}, draw.PlusGlyph{}, draw.CrossGlyph{}}
-	style := draw.GlyphStyle{Color: palette[l.hue].rgba, Radius: vg.Points(4), Shape: glyphs[l.shape]}
-	if hollow {
-		style.Shape = draw.RingGlyph{}
-	}
-	return style
-}
-
-// addLine adds a line and its glyphs; values that are not numbers break it.
-func addLine(p *plot.Plot, places []place, style draw.LineStyle) (thumb *plotter.Line) {
-	var run plotter.XYs
-	flush := func() {
-		if len(run) > 0 {
-			line := &plotter.Line{XYs: run, LineStyle: style}
-			p.Add(line)
-			thumb, run = line, nil
-		}
-	}
-	for _, at := range places {
-		if math.IsNaN(at.y) || math.IsInf(at.y, 0) {
-			flush()
-			continue
-		}
-		run = append(run, plotter.XY{X: at.x, Y: at.y})
-	}
-	flush()
-	return thumb
-}
-
-func addGlyphs(p *plot.Plot, places []place, style draw.GlyphStyle) *plotter.Scatter {
-	points := make(plotter.XYs, len(places))
-	for i, at := range places {
-		points[i] = plotter.XY{X: at.x, Y: at.y}
-	}
-	s := &plotter.Scatter{XYs: points, GlyphStyle: style}
-	p.Add(s)
-	return s
-}
-
 func frontierPlot(shown []*point) *plot.Plot {
 	var rates, tails []float64
 	for _, p := range shown {
@@ -172,18 +136,17 @@ func frontierPlot(shown []*point) *plot.Plot {
 			addLine(fig, []place{{p.rate.min, p.p99.median}, {p.rate.max, p.p99.median}}, thin)
 			addLine(fig, []place{{p.rate.median, p.p99.min}, {p.rate.median, p.p99.max}}, thin)
 		}
-		s := addGlyphs(fig, []place{{p.rate.median, p.p99.median}}, p.look().glyph(p.invalid() == len(p.data.Runs)))
+		s := addGlyph(fig, place{p.rate.median, p.p99.median}, p.look().glyph(p.invalid() == len(p.data.Runs)))
 		if len(shown) <= manyPoints {
-			fig.Legend.Add(clip(printable(pointTitle(p)), 48), s)
+			fig.Legend.Add(legendText(markedTitle(p)), s)
 		}
 	}
-	fig.Legend.Left = true
 	x.use(&fig.X, x.ticks(8, short))
 	y.use(&fig.Y, y.ticks(6, shortDuration))
 	return fig
 }
 
-func percentilePlot(traces []trace) *plot.Plot {
+func percentilePlot(traces []trace, suffix string) *plot.Plot {
 	var values []float64
 	end := 2.0
 	for _, t := range traces {
@@ -192,31 +155,54 @@ func percentilePlot(traces []trace) *plot.Plot {
 		}
 	}
 	x, y := axis{lo: 0, hi: end, to: 1}, logAxis(values, 0, 1)
-	fig := newPlot("Latency by percentile", "share of messages not slower", "latency")
+	fig := newPlot("Latency by percentile"+suffix, "share of messages not slower", "latency")
 	for _, t := range traces {
 		places := make([]place, len(t.levels))
 		for i, l := range t.levels {
 			places[i] = place{l.at, l.ns}
 		}
-		line := addLine(fig, places, t.look.line(vg.Points(1.4)))
+		width := vg.Points(1.4)
+		if t.leads {
+			width = vg.Points(3.6)
+		}
+		line := addLine(fig, places, t.look.line(width))
 		if line != nil && len(traces) <= manyPoints {
-			fig.Legend.Add(clip(printable(t.name), 48), line)
+			fig.Legend.Add(legendText(t.name), line)
 		}
 	}
-	fig.Legend.Left = true
 	x.use(&fig.X, percentTicks(end, false))
 	y.use(&fig.Y, y.ticks(6, shortDuration))
 	return fig
 }
 
-// savePlot writes a plot as SVG and PNG.
-func savePlot(into, name string, p *plot.Plot, height vg.Length) error {
+// savePlot writes a plot as SVG and PNG, with its legend to the right of it.
+func savePlot(into, name string, p *plot.Plot, legend []string) error {
+	room := vg.Length(0)
+	for _, text := range legend {
+		room = max(room, p.Legend.TextStyle.Width(text)+vg.Points(38))
+	}
+	aside := p.Legend
+	p.Legend = plot.NewLegend()
+	return saveCanvas(into, name, plotHeight, func(c draw.Canvas) {
+		p.Draw(draw.Crop(c, vg.Points(6), -room-vg.Points(14), vg.Points(4), -vg.Points(6)))
+		if len(legend) > 0 {
+			aside.Draw(draw.Crop(c, c.Max.X-c.Min.X-room-vg.Points(4), 0, 0, -vg.Points(30)))
+		}
+	})
+}
+
+// saveCanvas draws on white paper once for each format.
+func saveCanvas(into, name string, height vg.Length, paint func(draw.Canvas)) error {
 	for _, format := range []string{"svg", "png"} {
-		w, err := p.WriterTo(plotWidth, height, format)
+		canvas, err := draw.NewFormattedCanvas(plotWidth, height, format)
 		if err != nil {
 			return fmt.Errorf("drawing %s.%s: %w", name, format, err)
 		}
-		if err := saveTo(filepath.Join(into, name+"."+format), w); err != nil {
+		c := draw.New(canvas)
+		c.SetColor(paperWhite)
+		c.Fill(c.Rectangle.Path())
+		paint(c)
+		if err := saveTo(filepath.Join(into, name+"."+format), canvas); err != nil {
 			return err
 		}
 	}

@@ -124,6 +124,8 @@ func (a axis) logTicks(n int, label func(float64) string) []tick {
 			t := tick{value: v}
 			if (d-first)%every == 0 {
 				t.label = label(v)
+			} else if every > 3 {
+				continue // a line for every decade would be a hatching
 			}
 			ts = append(ts, t)
 		}

@@ -131,9 +131,19 @@ func (d *drawing) marker(l look, x, y, r float64, hollow bool, as attrs) {
 
 // outline is the path data of a marker around the origin, of about the same area for all.
 func outline(shape string, r float64) string {
-	switch shape {
-	case "circle":
+	if shape == "circle" {
 		return fmt.Sprintf("M%s 0a%s %s 0 1 0 %s 0a%s %s 0 1 0 %s 0z", px(-r), px(r), px(r), px(2*r), px(r), px(r), px(-2*r))
+	}
+	var b strings.Builder
+	for i, c := range corners(shape, r) {
+		b.WriteString(map[bool]string{true: "M", false: "L"}[i == 0] + px(c.x) + " " + px(c.y))
+	}
+	return b.String() + "z"
+}
+
+// corners are those of a marker around the origin, with y down as in SVG; a circle has none.
+func corners(shape string, r float64) []place {
+	switch shape {
 	case "square":
 		return polygon(4, r*1.25, r*1.25, math.Pi/4)
 	case "triangle":
@@ -144,42 +154,27 @@ func outline(shape string, r float64) string {
 		return polygon(4, r*1.35, r*1.35, 0)
 	case "pentagon":
 		return polygon(5, r*1.15, r*1.15, -math.Pi/2)
-	case "cross":
-		return polygon(12, r*1.35, r*1.35, 0)
-	default: // star
+	case "star":
 		return polygon(10, r*1.5, r*0.65, -math.Pi/2)
+	case "cross":
+		arm, end := r*0.45, r*1.35
+		return []place{{end, -arm}, {end, arm}, {arm, arm}, {arm, end}, {-arm, end}, {-arm, arm},
+			{-end, arm}, {-end, -arm}, {-arm, -arm}, {-arm, -end}, {arm, -end}, {arm, -arm}}
 	}
+	return nil
 }
 
-// polygon is the path data of n corners, alternately at the distances outer and inner. Twelve
-// corners make a cross with straight arms.
-func polygon(n int, outer, inner, turn float64) string {
-	var b strings.Builder
-	for i := range n {
+// polygon is n corners, alternately at the distances outer and inner.
+func polygon(n int, outer, inner, turn float64) []place {
+	places := make([]place, n)
+	for i := range places {
 		distance, angle := outer, turn+2*math.Pi*float64(i)/float64(n)
 		if i%2 == 1 {
 			distance = inner
 		}
-		if n == 12 {
-			distance, angle = crossCorner(i, outer)
-		}
-		b.WriteString(map[bool]string{true: "M", false: "L"}[i == 0])
-		b.WriteString(px(distance*math.Cos(angle)) + " " + px(distance*math.Sin(angle)))
+		places[i] = place{distance * math.Cos(angle), distance * math.Sin(angle)}
 	}
-	return b.String() + "z"
-}
-
-func crossCorner(i int, r float64) (distance, angle float64) {
-	arm := r * 0.4
-	quarter := math.Pi / 2 * float64(i/3)
-	switch i % 3 {
-	case 0:
-		return math.Hypot(r, arm), quarter - math.Atan2(arm, r)
-	case 1:
-		return math.Hypot(r, arm), quarter + math.Atan2(arm, r)
-	default:
-		return math.Hypot(arm, arm), quarter + math.Pi/4
-	}
+	return places
 }
 
 // swatch defines the key of a look beside a label, a bit of its line with its marker, as the
