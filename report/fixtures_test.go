@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -183,7 +185,12 @@ type fixture struct {
 // keep writes scenarios as the points of a result into a directory, all repeats of each.
 func keep(t testing.TB, r *results.Result, repeats int, points []results.Point, scenarios []scenario) fixture {
 	t.Helper()
-	dir, err := results.Create(t.TempDir())
+	return keepIn(t, t.TempDir(), r, repeats, points, scenarios)
+}
+
+func keepIn(t testing.TB, folder string, r *results.Result, repeats int, points []results.Point, scenarios []scenario) fixture {
+	t.Helper()
+	dir, err := results.Create(folder)
 	require.NoError(t, err)
 	order := 0
 	for i := range points {
@@ -236,8 +243,40 @@ func closedLoop(t testing.TB) fixture {
 		warnings: []string{"generator-bound: the generator used 7.9 of 8 cores"}})
 }
 
-// sweep is a matrix of acks, requests in flight and linger, with repeats.
+// sweeps are made once, for they take a while: by repeats.
+var sweeps = map[int]fixture{}
+
+// sweep is a matrix of acks, requests in flight and linger, with repeats; a copy of its own for
+// each test.
 func sweep(t testing.TB, repeats int) fixture {
+	t.Helper()
+	if _, made := sweeps[repeats]; !made {
+		sweeps[repeats] = makeSweep(t, repeats)
+	}
+	copied := t.TempDir()
+	require.NoError(t, os.CopyFS(copied, os.DirFS(sweeps[repeats].dir.Path())))
+	dir, err := results.OpenDir(copied)
+	require.NoError(t, err)
+	r, err := dir.Load()
+	require.NoError(t, err)
+	return fixture{dir, r}
+}
+
+// TestMain gives the sweeps a folder that outlives the test that makes them.
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "kbench-report-test")
+	if err != nil {
+		panic(err)
+	}
+	sweepFolder = folder
+	code := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+var sweepFolder string
+
+func makeSweep(t testing.TB, repeats int) fixture {
 	r := newResult("settings", "What do acks, requests in flight and linger cost at 1,000 messages a second?")
 	var points []results.Point
 	var scenarios []scenario
@@ -254,7 +293,7 @@ func sweep(t testing.TB, repeats int) fixture {
 	scenarios[3].reasons = []string{"achieved 97.10 % of the rate asked for, below the limit of 99 %"}
 	points = append(points, results.Point{ID: "p12", Label: "requiredAcks=all idempotent=true maxOpenRequests=6", Skipped: "an idempotent producer has 5 requests in flight at most",
 		Settings: map[string]any{"producer.requiredAcks": "all", "net.maxOpenRequests": 6.0}})
-	f := keep(t, r, repeats, points[:12], scenarios)
+	f := keepIn(t, filepath.Join(sweepFolder, fmt.Sprint(repeats)), r, repeats, points[:12], scenarios)
 	f.result.Points = append(f.result.Points, points[12])
 	if repeats > 1 {
 		f.result.Points[9].Runs[1].Verdict = results.Verdict{Reasons: []string{"2.4 % of CPU time was stolen, above the limit of 2 %"}}

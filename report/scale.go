@@ -71,13 +71,14 @@ func logAxis(values []float64, from, to float64) axis {
 	return axis{lo: lo, hi: hi, from: from, to: to, log: true}
 }
 
-func usable(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+// usable leaves out what is no number or so large that room above it would be none.
+func usable(v float64) bool { return math.Abs(v) < 1e300 }
 
 // at is the place of v. Values beyond an end are placed at that end.
 func (a axis) at(v float64) float64 {
 	var share float64
 	if a.log {
-		share = math.Log(math.Max(v, a.lo)/a.lo) / math.Log(a.hi/a.lo)
+		share = (math.Log(math.Max(v, a.lo)) - math.Log(a.lo)) / (math.Log(a.hi) - math.Log(a.lo))
 	} else {
 		share = (v - a.lo) / (a.hi - a.lo)
 	}
@@ -105,7 +106,7 @@ func (a axis) ticks(n int, label func(float64) string) []tick {
 // there are many.
 func (a axis) logTicks(n int, label func(float64) string) []tick {
 	first, last := int(math.Floor(math.Log10(a.lo))), int(math.Ceil(math.Log10(a.hi)))
-	decades := math.Log10(a.hi / a.lo)
+	decades := math.Log10(a.hi) - math.Log10(a.lo)
 	mantissas := []float64{1}
 	switch {
 	case decades*3 <= float64(n)+0.5:

@@ -192,13 +192,12 @@ func TestEmptyResults(t *testing.T) {
 func TestHundredPoints(t *testing.T) {
 	small := scenario{loop: "closed", ack: "acked", rate: 150, base: 2e6, tail: 0.4, seconds: 24, consumers: true, stallAt: 5e9, stall: 1e9}
 	var points []results.Point
-	var scenarios []scenario
+	f := keep(t, newResult("large", ""), 1, []results.Point{{ID: "p00"}}, []scenario{small})
+	runs := f.result.Points[0].Runs // every point has the same run and shares its files
 	for i := range 100 {
-		small.seed = uint64(i)
-		points = append(points, results.Point{ID: fmt.Sprintf("p%02d", i), Label: fmt.Sprintf("requiredAcks=all maxOpenRequests=%d", i), Settings: map[string]any{"net.maxOpenRequests": float64(i)}})
-		scenarios = append(scenarios, small)
+		points = append(points, results.Point{ID: fmt.Sprintf("p%02d", i), Label: fmt.Sprintf("requiredAcks=all maxOpenRequests=%d", i), Settings: map[string]any{"net.maxOpenRequests": float64(i)}, Runs: runs})
 	}
-	f := keep(t, newResult("large", ""), 1, points, scenarios)
+	f.result.Points = points
 	var b bytes.Buffer
 	require.NoError(t, HTML(&b, f.result, f.dir))
 	t.Logf("%d bytes", b.Len())
