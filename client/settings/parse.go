@@ -15,10 +15,12 @@ import (
 )
 
 // Bounds of what is read. They hold before the YAML parser sees the text, since it recurses
-// over nesting and over the keys of a mapping.
+// over nesting and over the keys of a mapping, and takes time with the square of the length,
+// in a run of empty lines with its cube.
 const (
-	MaxBytes  = 128 << 10 // of one file or argument
-	maxTokens = 20_000
+	MaxBytes  = 32 << 10 // of one file or argument
+	maxEmpty  = 100      // empty lines on end
+	maxTokens = 10_000
 	maxFlow   = 32  // nesting of {} and []
 	maxIndent = 128 // columns of indentation, hence nesting by indentation
 	maxDashes = 16  // "- - -" or "? ? ?" in one line
@@ -122,15 +124,33 @@ func checkBytes(file string, data []byte) *Problem {
 	if len(data) > MaxBytes {
 		return &Problem{File: file, Text: fmt.Sprintf("%d bytes are more than the %d that are read", len(data), MaxBytes)}
 	}
-	for line, text := range bytes.Split(data, []byte("\n")) {
-		if !utf8.Valid(text) {
-			return &Problem{File: file, Line: line + 1, Column: 1, Text: "this line is not UTF-8"}
+	empty := 0
+	for i, line := range bytes.Split(data, []byte("\n")) {
+		empty++
+		if len(bytes.TrimSpace(line)) > 0 {
+			empty = 0
 		}
-		if i := bytes.IndexByte(text, 0); i >= 0 {
-			return &Problem{File: file, Line: line + 1, Column: i + 1, Text: "a NUL byte is not text"}
+		if column, text := checkLine(bytes.TrimSuffix(line, []byte("\r"))); text != "" {
+			return &Problem{File: file, Line: i + 1, Column: column, Text: text}
+		}
+		if empty > maxEmpty {
+			return &Problem{File: file, Line: i + 1, Column: 1, Text: fmt.Sprintf("more than %d empty lines on end", maxEmpty)}
 		}
 	}
 	return nil
+}
+
+func checkLine(line []byte) (column int, text string) {
+	if !utf8.Valid(line) {
+		return 1, "this line is not UTF-8"
+	}
+	if i := bytes.IndexByte(line, 0); i >= 0 {
+		return i + 1, "a NUL byte is not text"
+	}
+	if i := bytes.IndexByte(line, '\r'); i >= 0 {
+		return i + 1, "a carriage return stands inside of a line"
+	}
+	return 0, ""
 }
 
 // checkTokens bounds number and nesting before the parser recurses.
