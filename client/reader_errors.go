@@ -103,9 +103,9 @@ func (r *Reader) judge(err error, failures int) verdict {
 	case r.life.Err() != nil:
 		return silence
 	case suspect(err):
-		return after(failures, suspectTries)
+		return giveUpAfter(failures, suspectTries)
 	case errors.Is(err, wire.ErrUnknownTopicOrPartition):
-		return after(failures, r.client.cfg.Metadata.Retry.Max+1) // M6: deleted, most likely
+		return giveUpAfter(failures, r.client.cfg.Metadata.Retry.Max+1) // M6: deleted, most likely
 	case !passing(err):
 		return giveUp
 	case r.cfg.MaxAttempts > 0 && failures%r.cfg.MaxAttempts == 0:
@@ -127,7 +127,7 @@ func passing(err error) bool {
 	return wire.Classify(err).Has(wire.Retriable)
 }
 
-func after(failures, limit int) verdict {
+func giveUpAfter(failures, limit int) verdict {
 	if failures >= limit {
 		return giveUp
 	}
