@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -189,13 +190,21 @@ func (c *conductor) sleep(at int64, early <-chan struct{}) bool {
 	case <-early:
 		return true
 	case <-c.interrupt.Done():
-		c.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(c.interrupt))
+		c.err = interruption(c.interrupt)
 	case <-c.spec.HardCtx.Done():
-		c.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(c.spec.HardCtx))
+		c.err = interruption(c.spec.HardCtx)
 	case err := <-c.failed:
 		c.err = err
 	}
 	return false
+}
+
+// interruption is the error of a run that ctx ended, with the reason if there is one.
+func interruption(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ErrInterrupted) {
+		return fmt.Errorf("%w: %w", ErrInterrupted, cause)
+	}
+	return ErrInterrupted
 }
 
 // breakOff ends the measured phase now.
@@ -252,9 +261,9 @@ func (c *conductor) sleepHard(at int64, early <-chan struct{}) {
 const quiet = time.Second
 
 // arrived waits until every acked message was received, the consumers have nothing left to
-// read, or deadline.
+// read, or deadline. When the wait is cut short, what is missing is not known to be lost.
 func (c *conductor) arrived(deadline int64) {
-	if len(c.readers) == 0 || len(c.loaders) == 0 || c.err != nil {
+	if len(c.readers) == 0 || len(c.loaders) == 0 {
 		return
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -265,21 +274,33 @@ func (c *conductor) arrived(deadline int64) {
 		if n := c.handled(c.readerRecorders()); n != seen || c.lag() != 0 {
 			seen, since = n, now
 		}
-		if now-since >= int64(quiet) || !c.sleepTick(tick.C) {
+		if now-since >= int64(quiet) {
 			return
 		}
+		if !c.sleepTick(tick.C) {
+			break
+		}
 	}
+	c.arrivalsCut = c.err != nil
 }
 
-// sleepTick waits for one tick; false when the run is interrupted meanwhile.
+// sleepTick waits for one tick; false when the run is interrupted meanwhile, or at once if it
+// was before.
 func (c *conductor) sleepTick(tick <-chan time.Time) bool {
+	if c.err != nil {
+		select {
+		case <-tick:
+		case <-c.spec.HardCtx.Done():
+		}
+		return c.spec.HardCtx.Err() == nil
+	}
 	select {
 	case <-tick:
 		return true
 	case <-c.interrupt.Done():
-		c.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(c.interrupt))
+		c.err = interruption(c.interrupt)
 	case <-c.spec.HardCtx.Done():
-		c.err = fmt.Errorf("%w: %w", ErrInterrupted, context.Cause(c.spec.HardCtx))
+		c.err = interruption(c.spec.HardCtx)
 	case err := <-c.failed:
 		c.err = err
 	}

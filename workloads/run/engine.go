@@ -69,6 +69,8 @@ type engine struct {
 	withheld int64
 	// How long the drain was allowed to take and took.
 	drainBound, drainTook time.Duration
+	// arrivalsCut: the wait for arrivals was cut short, so nothing is known to be lost.
+	arrivalsCut bool
 
 	ended  string // why the measured phase ended early, "" when it did not
 	report Report

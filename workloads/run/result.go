@@ -67,7 +67,10 @@ func (e *engine) counts(total *cell) results.Counts {
 	c := results.Counts{
 		Attempted: e.withheld, Acked: total.acked, Failed: total.failed, Unknown: total.unknown,
 		Received: found.received, Duplicated: found.duplicated, Reordered: found.reordered,
-		Corrupted: found.corrupted, Lost: e.lost(),
+		Corrupted: found.corrupted,
+	}
+	if !e.arrivalsCut {
+		c.Lost = e.lost()
 	}
 	for _, l := range e.loaders {
 		c.Attempted += l.attempted

@@ -30,13 +30,18 @@ func (p *producer) NewMessages(n int) []*run.Message {
 // Send queues the run, waiting for room where the buffer is bounded.
 func (p *producer) Send(ctx context.Context, batch []*run.Message) (int, error) {
 	t := p.target
+	waited := false
 	select {
 	case <-t.turn:
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	default:
+		waited = true
+		select {
+		case <-t.turn:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 	defer func() { t.turn <- struct{}{} }()
-	waited := false
 	for i, m := range batch {
 		if t.script.SendErr != nil && t.taken >= t.script.SendErrAfter {
 			return i, t.script.SendErr

@@ -70,6 +70,15 @@ func TestCheck03StallWithClientBuffer(t *testing.T) {
 	require.EqualValues(t, R*T.Seconds(), out.Run.Counts.Acked)
 }
 
+// With many producers each held in its own call, waiting for room is delay all the same.
+func TestWaitingForRoomIsNotService(t *testing.T) {
+	d := definition(1000, 10*time.Second)
+	d.Producers.Count = 100
+	out := measure(t, d, synthetic.Script{Latency: ms, Buffer: 10, Stalls: []synthetic.Stall{{Start: 3 * time.Second, Length: time.Second}}})
+	require.EqualValues(t, 10, merged(out, results.SeriesService).CountAbove(int64(100*ms)), "those in the buffer when the stall began")
+	require.InDelta(t, 900, merged(out, results.SeriesDelay).CountAbove(int64(100*ms)), 20)
+}
+
 // The stall spans the end: messages due before it are all counted, and waited for.
 func TestCheck21StallAcrossTheEnd(t *testing.T) {
 	const R = 20_000
