@@ -43,12 +43,12 @@ func TestCheck05Overload(t *testing.T) {
 
 // M/M/1: quantile q is −ln(1−q)/(μ−λ).
 func TestCheck06PoissonArrivals(t *testing.T) {
-	d := definition(800, lengthOf(3*time.Hour, 10*time.Minute))
+	d := definition(800, lengthOf(3*time.Hour, 5*time.Minute))
 	d.Producers.Schedule.Kind = "poisson"
 	d.Phases.Interval = 10 * time.Second
 	out := measure(t, d, synthetic.Script{Capacity: 1000, Exponential: true, Seed: 3})
 	h := merged(out, results.SeriesResponse)
-	within := 0.05 // of 480 000 correlated samples
+	within := 0.05 // of 240 000 correlated samples
 	if soak {
 		within = 0.03
 	}
