@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors of the client. Compare with errors.Is; brokers' own errors are wire.KafkaError values,
@@ -64,5 +65,12 @@ type addressError struct {
 	err  error
 }
 
-func (e *addressError) Error() string { return "broker " + e.addr + ": " + e.err.Error() }
+func (e *addressError) Error() string {
+	prefix, text := "broker "+e.addr+": ", e.err.Error()
+	if strings.HasPrefix(text, prefix) {
+		return text // the connection has said it
+	}
+	return prefix + text
+}
+
 func (e *addressError) Unwrap() error { return e.err }

@@ -29,7 +29,7 @@ type bench struct {
 }
 
 // newBench finds the cluster and fills in everything of the result that is known before.
-func newBench(ctx context.Context, stop *stopper, o *runOptions, def *workloads.Definition, p *plan.Plan, dir *results.Dir, errOut io.Writer) (*bench, error) {
+func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.Plan, dir *results.Dir, errOut io.Writer) (*bench, error) {
 	cfg, err := configOf(def)
 	if err != nil {
 		return nil, err
@@ -119,11 +119,8 @@ func pointError(several bool, p *plan.Point, err error) error {
 }
 
 func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
-	cfg := client.NewConfig()
-	if err := cfg.Apply(p.Client...); err != nil {
-		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
+	cfg, err := pointConfig(p)
+	if err != nil {
 		return nil, err
 	}
 	clock := run.NewClock()
@@ -131,7 +128,7 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 	if cfg.Producer.RequiredAcks == client.AcksNone {
 		meaning = run.AckMeaningWritten
 	}
-	return run.Execute(b.stop.soft, run.Spec{
+	out, err := run.Execute(b.stop.soft, run.Spec{
 		Definition: p.Definition, Clock: clock, Repeat: x.Repeat, Order: x.Order,
 		Target: kafka.New(kafka.Options{
 			Bootstrap: b.cluster.bootstrap, Config: *cfg, Definition: p.Definition, Clock: clock,
@@ -139,6 +136,19 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 		AckMeaning: meaning, Idempotent: cfg.Producer.Idempotent,
 		Progress: b.show.update, HardCtx: b.stop.hard,
 	})
+	if err == nil && out.Run.Counts.Failed+out.Run.Counts.Unknown > 0 {
+		// A run goes on without brokers, since they may come back; what follows it need not.
+		err = b.cluster.gone(b.stop.soft, cfg)
+	}
+	return out, err
+}
+
+func pointConfig(p *plan.Point) (*client.Config, error) {
+	cfg := client.NewConfig()
+	if err := cfg.Apply(p.Client...); err != nil {
+		return nil, err
+	}
+	return cfg, cfg.Validate()
 }
 
 // keep writes a run's files and the result with it, so that what is on disk is always whole.

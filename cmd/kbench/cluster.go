@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kbench/kbench/client"
@@ -20,14 +22,33 @@ type cluster struct {
 	closing   chan struct{} // closed by close
 }
 
-// findCluster starts the embedded broker when no addresses are given. Should it end by itself
-// later, stop is cancelled with the reason.
-func findCluster(ctx context.Context, brokers []string, stop *stopper) (*cluster, error) {
-	if len(brokers) == 0 {
-		if env := os.Getenv("KBENCH_BROKERS"); env != "" {
-			brokers = strings.Split(env, ",")
+// brokersEnv names the environment variable that stands in for --brokers.
+const brokersEnv = "KBENCH_BROKERS"
+
+// addresses are the brokers that the user named, by flag or environment; none when neither was
+// given. One that was given and names nothing is refused: an unset variable of a script must not
+// lead to figures of the embedded broker.
+func addresses(flag []string, given bool) ([]string, error) {
+	from := "--brokers"
+	if !given {
+		from, flag = "$"+brokersEnv, strings.Split(os.Getenv(brokersEnv), ",")
+		given = os.Getenv(brokersEnv) != ""
+	}
+	var out []string
+	for _, a := range flag {
+		if a = strings.TrimSpace(a); a != "" {
+			out = append(out, a)
 		}
 	}
+	if given && len(out) == 0 {
+		return nil, usage(fmt.Errorf("%s names no broker; give host:port, or leave it out to use the embedded broker", from))
+	}
+	return out, nil
+}
+
+// findCluster starts the embedded broker when there are no addresses. Should it end by itself
+// later, there is nothing to wait for, and stop abandons the run with the reason.
+func findCluster(ctx context.Context, brokers []string, stop *stopper) (*cluster, error) {
 	if len(brokers) > 0 {
 		return &cluster{bootstrap: brokers}, nil
 	}
@@ -45,7 +66,7 @@ func findCluster(ctx context.Context, brokers []string, stop *stopper) (*cluster
 		defer close(c.watched)
 		select {
 		case <-child.Exited():
-			stop.cancel(fmt.Errorf("%w: %w", errBroker, child.Err()))
+			stop.abandon(child.Err())
 		case <-c.closing:
 		}
 	}()
@@ -63,10 +84,48 @@ func (c *cluster) close() {
 	_ = c.child.Close() // how it ends does not matter any more
 }
 
+const (
+	// startPatience is how long a port that refuses is tried: its broker may be starting.
+	startPatience = 3 * time.Second
+	// answerBound is how long a port may take to answer the first request, unless
+	// net.dialTimeout says otherwise: the client's own default is for a broker that is known.
+	answerBound = 10 * time.Second
+)
+
+// contact makes a client, giving up sooner than the client does by itself later, so that a wrong
+// address is found out in seconds.
+func (c *cluster) contact(ctx context.Context, cfg *client.Config, patience time.Duration) (*client.Client, error) {
+	first := *cfg
+	first.Metadata.Retry.Max = 0
+	if first.Net.DialTimeout == client.NewConfig().Net.DialTimeout {
+		first.Net.DialTimeout = answerBound
+	}
+	for start := time.Now(); ; {
+		cl, err := client.NewClientContext(ctx, c.bootstrap, &first)
+		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) || time.Since(start) > patience {
+			return cl, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// gone says why the cluster cannot be reached any more, nil when it can.
+func (c *cluster) gone(ctx context.Context, cfg *client.Config) error {
+	cl, err := c.contact(ctx, cfg, 0)
+	if err != nil {
+		return fmt.Errorf("the cluster went away during the run: %w", err)
+	}
+	return cl.Close()
+}
+
 // describe asks the cluster what it is.
 func (c *cluster) describe(ctx context.Context, cfg *client.Config) (results.Cluster, error) {
 	out := results.Cluster{Embedded: c.child != nil, Bootstrap: c.bootstrap}
-	cl, err := client.NewClientContext(ctx, c.bootstrap, cfg)
+	cl, err := c.contact(ctx, cfg, startPatience)
 	if err != nil {
 		return out, fmt.Errorf("%w; start a broker there, correct --brokers, or leave it out to use the embedded one", err)
 	}

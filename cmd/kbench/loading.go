@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/kbench/kbench/client"
@@ -40,8 +42,8 @@ func (l *loading) load(args []string) (*workloads.Definition, *plan.Plan, error)
 
 // atMostOne refuses more than one workload as wrong usage.
 func atMostOne(cmd *cobra.Command, args []string) error {
-	if err := cobra.MaximumNArgs(1)(cmd, args); err != nil {
-		return usage(err)
+	if len(args) > 1 {
+		return usage(fmt.Errorf("%s takes one workload, not %d: %q (%s --help shows how)", cmd.CommandPath(), len(args), args, cmd.CommandPath()))
 	}
 	return nil
 }

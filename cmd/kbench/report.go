@@ -43,10 +43,23 @@ func newReportCommand() *cobra.Command {
 	return cmd
 }
 
+// holdsResult says whether a result stands at path, whose own report must not be overwritten.
+func holdsResult(path string) bool {
+	dir, err := results.OpenDir(path)
+	if err != nil {
+		return false
+	}
+	_, err = dir.Load()
+	return err == nil
+}
+
 // drawReport draws and returns the folder it drew into.
 func drawReport(args []string, out string) (string, error) {
 	if len(args) > 1 && out == "" {
 		return "", usage(errors.New("say with --out where the report over several results goes"))
+	}
+	if out != "" && holdsResult(out) {
+		return "", usage(fmt.Errorf("--out %s is a result itself; give the report over several results a place of its own", out))
 	}
 	var several []report.Named
 	for _, path := range args {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -67,8 +68,41 @@ func newRoot() *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
+	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(newRunCommand(), newPlanCommand(), newWorkloadsCommand(), newReportCommand(), newBrokerCommand())
+	for _, cmd := range root.Commands() {
+		cmd.Args = usageArgs(cmd.Args)
+	}
+	root.SetHelpCommand(newHelpCommand())
 	return root
+}
+
+// usageArgs makes what check refuses wrong usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		var exit *exitError
+		err := check(cmd, args)
+		if err == nil || errors.As(err, &exit) {
+			return err
+		}
+		return usage(fmt.Errorf("%w (%s --help shows how)", err, cmd.CommandPath()))
+	}
+}
+
+// newHelpCommand makes `kbench help`, which unlike cobra's own fails on what it does not know.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage(unknownCommand(cmd.Root(), args[0]))
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // unknownCommand names the nearest command, if one is near.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -73,42 +74,72 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	if err := checkFormat(o.format); err != nil {
 		return err
 	}
-	def, p, err := o.load(args)
-	if err != nil {
+	var err error
+	if o.brokers, err = addresses(o.brokers, cmd.Flags().Changed("brokers")); err != nil {
 		return err
 	}
-	dir, err := o.directory(def)
+	def, p, err := o.load(args)
 	if err != nil {
 		return err
 	}
 	stop := newStopper(cmd.ErrOrStderr())
 	defer stop.release()
-	b, err := newBench(cmd.Context(), stop, o, def, p, dir, cmd.ErrOrStderr())
+	dir, discard, err := o.directory(def)
 	if err != nil {
-		_ = os.Remove(dir.Path()) // only goes when nothing is in it
-		return stop.explain(err)
+		return err
+	}
+	stop.beforeExit(discard)
+	b, err := newBench(stop, o, def, p, dir, cmd.ErrOrStderr())
+	if err != nil {
+		discard()
+		return stop.explain(err, false)
 	}
 	err = b.execute()
 	b.close()
-	return b.finish(cmd.OutOrStdout(), stop.explain(err))
+	if b.ran == 0 {
+		discard()
+		return stop.explain(err, false)
+	}
+	err = b.finish(cmd.OutOrStdout(), stop.explain(err, true))
+	if stop.interrupted() && codeOf(err) != codeInterrupted { // while the report was drawn
+		return &exitError{code: codeInterrupted, err: err}
+	}
+	return err
 }
 
+// resultsFolder is where result directories are made when --out does not say.
+const resultsFolder = "kbench-results"
+
 // directory makes the result directory before anything runs, so that a place that cannot be
-// written to is found out first.
-func (o *runOptions) directory(def *workloads.Definition) (*results.Dir, error) {
+// written to is found out first. discard takes back what was made for it, as long as nothing
+// was put there.
+func (o *runOptions) directory(def *workloads.Definition) (dir *results.Dir, discard func(), err error) {
 	path := o.out
 	if path == "" {
-		path = results.DefaultDir("kbench-results", def.Name, time.Now())
+		path = results.DefaultDir(resultsFolder, def.Name, time.Now())
 	}
-	return results.Create(path)
+	var made []string // the deepest first
+	for p := filepath.Clean(path); !exists(p); p = filepath.Dir(p) {
+		made = append(made, p)
+	}
+	dir, err = results.Create(path)
+	return dir, func() {
+		for _, p := range made {
+			if os.Remove(p) != nil { // fails when something is in it
+				return
+			}
+		}
+	}, err
+}
+
+// exists errs on the side of yes.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // finish draws the report, prints the summary and says how it ended.
 func (b *bench) finish(out io.Writer, err error) error {
-	if b.ran == 0 {
-		_ = os.Remove(b.dir.Path()) // only goes when nothing is in it
-		return err
-	}
 	err = errors.Join(err, b.save(), report.Write(b.dir, b.result))
 	if printed := b.print(out); printed != nil {
 		err = errors.Join(err, printed)

@@ -13,15 +13,12 @@ import (
 	"github.com/kbench/kbench/workloads/run"
 )
 
-// errBroker wraps why the embedded broker ended a run.
-var errBroker = errors.New("the embedded broker ended by itself")
-
 // stopper turns interrupts into the end of a run: the first asks for a clean stop, the second
 // ends the process at once.
 type stopper struct {
 	soft, hard context.Context
 	cancel     context.CancelCauseFunc // of soft
-	cancelHard context.CancelFunc
+	cancelHard context.CancelCauseFunc
 
 	signals chan os.Signal // written by the runtime, read by watch
 	done    chan struct{}  // closed by release
@@ -34,7 +31,7 @@ type stopper struct {
 func newStopper(errOut io.Writer) *stopper {
 	s := &stopper{signals: make(chan os.Signal, 2), done: make(chan struct{})}
 	s.soft, s.cancel = context.WithCancelCause(context.Background())
-	s.hard, s.cancelHard = context.WithCancel(context.Background())
+	s.hard, s.cancelHard = context.WithCancelCause(context.Background())
 	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM)
 	s.watched.Add(1)
 	// Owned by the stopper; ended by release, which waits.
@@ -51,6 +48,7 @@ func (s *stopper) watch(errOut io.Writer) {
 			return
 		}
 		if n > 0 {
+			_, _ = fmt.Fprintln(errOut, "kbench: stopped at once; what was finished before is kept")
 			s.atOnce()
 		}
 		_, _ = fmt.Fprintln(errOut, "\ninterrupted: waiting shortly for what is in flight; Ctrl-C again stops at once")
@@ -60,7 +58,7 @@ func (s *stopper) watch(errOut io.Writer) {
 
 // atOnce ends the process.
 func (s *stopper) atOnce() {
-	s.cancelHard()
+	s.cancelHard(run.ErrInterrupted)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.last {
@@ -76,16 +74,25 @@ func (s *stopper) beforeExit(f func()) {
 	s.last = append(s.last, f)
 }
 
+// abandon ends what runs without waiting for anything that is in flight, for the reason given.
+func (s *stopper) abandon(reason error) {
+	s.cancel(reason)
+	s.cancelHard(reason)
+}
+
 // interrupted says whether somebody asked to stop.
 func (s *stopper) interrupted() bool {
 	return errors.Is(context.Cause(s.soft), run.ErrInterrupted)
 }
 
 // explain gives an error the code and the words of why things were stopped, if they were.
-func (s *stopper) explain(err error) error {
+// kept says whether anything was measured before.
+func (s *stopper) explain(err error, kept bool) error {
 	switch cause := context.Cause(s.soft); {
-	case s.interrupted():
+	case s.interrupted() && kept:
 		return &exitError{code: codeInterrupted, err: errors.New("interrupted; what was measured is kept")}
+	case s.interrupted():
+		return &exitError{code: codeInterrupted, err: errors.New("interrupted before anything was measured")}
 	case cause != nil:
 		return cause
 	}
@@ -96,6 +103,6 @@ func (s *stopper) release() {
 	signal.Stop(s.signals)
 	close(s.done)
 	s.watched.Wait()
-	s.cancelHard()
+	s.cancelHard(nil)
 	s.cancel(nil)
 }

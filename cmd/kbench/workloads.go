@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kbench/kbench/client"
+	"github.com/kbench/kbench/client/settings"
 	"github.com/kbench/kbench/workloads"
 )
 
@@ -41,7 +42,7 @@ func newWorkloadsCommand() *cobra.Command {
 			case len(args) == 1:
 				text, err := workloads.Source(args[0])
 				if err != nil {
-					return usage(err)
+					return usage(unknownWorkload(args[0]))
 				}
 				_, err = fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
@@ -51,6 +52,18 @@ func newWorkloadsCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of workload files")
 	return cmd
+}
+
+// unknownWorkload names the nearest built-in workload, if one is near.
+func unknownWorkload(name string) error {
+	var names []string
+	for _, i := range workloads.BuiltIn() {
+		names = append(names, i.Name)
+	}
+	if near := settings.Nearest(name, names); near != "" {
+		return fmt.Errorf("there is no built-in workload %q; did you mean %s?", name, near)
+	}
+	return fmt.Errorf("there is no built-in workload %q (built in: %s)", name, strings.Join(names, ", "))
 }
 
 func listWorkloads(cmd *cobra.Command) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,7 +41,8 @@ type consumer struct {
 	target  *Target
 	in      run.Arrivals
 	readers []*reading
-	mu      sync.Mutex // one run of arrivals at a time, from whichever reader
+	mu      sync.Mutex  // one run of arrivals at a time, from whichever reader
+	ending  atomic.Bool // requests are being cut short on purpose
 }
 
 // reading is a reader and the number of its topic.
@@ -67,7 +69,9 @@ func (c *consumer) open(number int32, topic string, partitions []int32) error {
 
 func (c *consumer) fetched(f client.FetchStats) {
 	if f.Err != nil {
-		c.target.counters.failed(f.Err, 0)
+		if !c.ending.Load() {
+			c.target.counters.failed(f.Err, 0)
+		}
 		return
 	}
 	c.in.Request(results.SeriesFetch, c.target.since(f.Written), c.target.since(f.Read))
@@ -75,6 +79,7 @@ func (c *consumer) fetched(f client.FetchStats) {
 
 // Run receives until ctx ends.
 func (c *consumer) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { c.ending.Store(true) })()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, r := range c.readers {
 		receive := c.batches
@@ -175,6 +180,7 @@ func (c *consumer) Lag() int64 {
 
 // Close ends the readers.
 func (c *consumer) Close(context.Context) error {
+	c.ending.Store(true)
 	var errs []error
 	for _, r := range c.readers {
 		errs = append(errs, r.Close())
