@@ -28,10 +28,11 @@ type AsyncProducer struct {
 	life context.Context
 	end  context.CancelFunc
 
-	buffer   bufferBound
-	accounts accounts
-	flushing atomic.Int32 // flushes under way: what waits goes, whatever the triggers say
-	closing  atomic.Bool  // nothing more is accepted
+	buffer     bufferBound
+	accounts   accounts
+	identities identities   // of an idempotent producer
+	flushing   atomic.Int32 // flushes under way: what waits goes, whatever the triggers say
+	closing    atomic.Bool  // nothing more is accepted
 
 	last    atomic.Pointer[topicProducer] // the topic of the last message, nearly always the next one's
 	mu      sync.Mutex

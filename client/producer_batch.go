@@ -21,6 +21,10 @@ type batch struct {
 	firstAt  time.Time // when the first message came
 	deadline time.Time // zero: none
 	attempts int       // times sent or given up for lack of a leader
+	sequence sequence  // of its first message, once it was sent by an idempotent producer
+	stamped  sequence  // what stands in data
+	// outOfOrder is set while a refusal for a gap before it has not been dealt with.
+	outOfOrder bool
 	// mayBeWritten is true once a request with it left whose answer did not say "refused".
 	mayBeWritten bool
 }
@@ -83,11 +87,18 @@ func (b *batch) full(m *ProducerMessage, ts int64, limit, most int) bool {
 // maxHeaderOverhead is the most that a header's two lengths take.
 const maxHeaderOverhead = 10
 
-// finish seals the encoded form. The compressor's output, when it is the smaller, changes places
+// finish completes the encoded form, once; later only the sequence changes. The compressor's output, when it is the smaller, changes places
 // with the builder's buffer, so that the batch owns its bytes.
-func (b *batch) finish(c *record.Compressor, a record.Attributes) error {
-	b.raw = b.builder.Len()
-	data, err := b.builder.Finish(c, a)
+func (b *batch) finish(c *record.Compressor) error {
+	if b.data != nil {
+		if b.stamped != b.sequence { // numbered anew since
+			b.stamped = b.sequence
+			record.SetProducer(b.data, b.sequence.identity.id, b.sequence.identity.epoch, b.sequence.base)
+		}
+		return nil
+	}
+	b.raw, b.stamped = b.builder.Len(), b.sequence
+	data, err := b.builder.Finish(c, b.sequence.attributes())
 	if err != nil {
 		return err
 	}

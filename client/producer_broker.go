@@ -168,6 +168,12 @@ func (b *brokerProducer) send(now time.Time) (at time.Time) {
 	if err != nil {
 		return b.unreachable(err, now)
 	}
+	var who identity
+	if b.producer.cfg.Producer.Idempotent {
+		if who, err = b.producer.identities.get(b.producer.life, b.producer.client); err != nil {
+			return b.unreachable(err, now)
+		}
+	}
 	b.failures = 0
 	acks := b.producer.cfg.Producer.RequiredAcks
 	if acks != AcksNone {
@@ -177,11 +183,14 @@ func (b *brokerProducer) send(now time.Time) (at time.Time) {
 		now = time.Now() // a slot may have taken its time
 	}
 	r := b.request()
-	at = b.collect(r, now)
+	at = b.collect(r, who, now)
 	if len(r.batches) == 0 {
 		b.reuse(r)
 		if acks != AcksNone {
 			c.Release()
+		}
+		if b.urgent.Load() {
+			return time.Time{} // a numbering starts anew
 		}
 		return at
 	}
@@ -232,7 +241,7 @@ func (b *brokerProducer) takeList() {
 
 // collect fills a request with the next batch of each listed partition, as far as they fit.
 // With nothing found it returns when to look again.
-func (b *brokerProducer) collect(r *request, now time.Time) (at time.Time) {
+func (b *brokerProducer) collect(r *request, who identity, now time.Time) (at time.Time) {
 	b.urgent.Store(false)
 	b.takeList()
 	at = far
@@ -240,7 +249,7 @@ func (b *brokerProducer) collect(r *request, now time.Time) (at time.Time) {
 	b.turn++
 	for i := range b.looking {
 		p := b.looking[(i+b.turn)%len(b.looking)]
-		t, more, until := p.take(b, b.turn, now, room)
+		t, more, until := p.take(b, b.turn, who, now, room)
 		if t != nil {
 			room -= t.bytes()
 			r.batches = append(r.batches, t)

@@ -36,6 +36,8 @@ type partitionProducer struct {
 	// draining is set when a batch is to be sent again: nothing of this partition leaves until
 	// everything in flight has come back, so that batches leave in order again.
 	draining bool
+	held     bool // take found something that could not leave yet; see holds
+	numbers  numbering
 	notUntil time.Time // end of the backoff
 
 	now       time.Time // as last read
@@ -134,26 +136,26 @@ func (p *partitionProducer) announce(added weight) {
 //
 // turn is the number of the request being collected, which holds at most one batch of this
 // partition: a partition that left and came back may stand on the list twice.
-func (p *partitionProducer) take(b *brokerProducer, turn int, now time.Time, room int) (t *batch, more bool, until time.Time) {
+func (p *partitionProducer) take(b *brokerProducer, turn int, who identity, now time.Time, room int) (t *batch, more bool, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.broker != b || p.taken == turn {
 		return nil, false, time.Time{}
 	}
-	if p.draining && p.inFlight > 0 {
-		p.listed = false
+	if p.holds(who) {
+		p.held, p.listed = true, false
 		return nil, false, time.Time{}
 	}
 	if now.Before(p.notUntil) {
 		return nil, true, p.notUntil
 	}
-	p.draining = false
+	p.draining, p.held = false, false
 	t = p.first()
 	if t == nil {
 		p.listed = false
 		return nil, false, time.Time{}
 	}
-	if t.bytes() > room {
+	if t.bytes() > room || who.known && !p.giveNumber(t, who) {
 		return nil, true, time.Time{}
 	}
 	p.counted = p.counted.minus(t.weight())
@@ -178,35 +180,41 @@ func (p *partitionProducer) first() *batch {
 	return p.building
 }
 
-// decided ends a batch that was in flight: its messages have their outcome.
-func (p *partitionProducer) decided() {
+// decided ends a batch that was in flight: its messages have their outcome. accepted says that
+// the leader took it.
+func (p *partitionProducer) decided(b *batch, accepted bool) {
 	p.mu.Lock()
 	p.inFlight--
-	p.wakeDrained()
+	if accepted && b.sequence.identity == p.numbers.identity {
+		p.numbers.proven = true
+	}
+	p.wakeHeld()
 	p.mu.Unlock()
 }
 
-// wakeDrained lets the broker producer look again once nothing is in flight. Called with mu held.
-func (p *partitionProducer) wakeDrained() {
-	if p.inFlight == 0 && p.draining && p.broker != nil && p.first() != nil {
+// wakeHeld lets the broker producer look again once nothing is in flight. Called with mu held.
+func (p *partitionProducer) wakeHeld() {
+	if p.inFlight == 0 && (p.draining || p.held) && p.broker != nil && p.first() != nil {
+		p.held = false
 		p.broker.retry(p)
 	}
 }
 
 // again puts a batch that was in flight back in its place after err, for another try after the
 // backoff, or fails it when it is out of tries or time.
-func (p *partitionProducer) again(b *batch, err error, now time.Time) {
+func (p *partitionProducer) again(b *batch, err error, class wire.Class, now time.Time) {
 	p.mu.Lock()
 	p.inFlight--
 	b.attempts++
 	over := p.exhausted(b, now) || p.producer.aborted()
 	if !over {
+		b.outOfOrder = class.Has(wire.BumpEpoch)
 		p.insert(b)
 		p.draining = true
 		p.notUntil = now.Add(p.producer.cfg.Producer.Retry.wait(b.attempts))
 		p.producer.retries.Add(1)
 	}
-	if wire.Classify(err).Has(wire.RefreshMetadata) {
+	if class.Has(wire.RefreshMetadata) {
 		p.detach()
 	}
 	p.relist(err)
@@ -249,7 +257,7 @@ func (p *partitionProducer) relist(cause error) {
 	case p.broker == nil:
 		p.resolveLater(cause)
 	default:
-		p.wakeDrained()
+		p.wakeHeld()
 	}
 }
 
@@ -351,7 +359,7 @@ func (p *partitionProducer) attach(b *brokerProducer) {
 		p.mu.Lock()
 		return
 	}
-	p.broker, p.listed, p.taken = b, false, 0
+	p.broker, p.listed, p.taken, p.numbers.proven = b, false, 0, false
 	if p.counted = p.waiting(); p.counted.messages > 0 {
 		b.added(p, p.counted, len(p.sealed) > 0)
 	}
@@ -444,6 +452,9 @@ func (p *partitionProducer) halve(b *batch) {
 	for i, msgs := range [][]*ProducerMessage{b.msgs[:half], b.msgs[half:]} {
 		n := newBatch(p, b.ordinal+int64(i*half), b.firstAt, 0)
 		n.deadline, n.attempts = b.deadline, b.attempts
+		if n.sequence = b.sequence; n.sequence.set {
+			n.sequence.base = sequenceAfter(b.sequence.base, i*half)
+		}
 		n.add(msgs, b.firstAt.UnixMilli(), 1<<31-1, 0)
 		p.insert(n)
 	}

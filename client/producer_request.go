@@ -8,7 +8,6 @@ import (
 	"github.com/kbench/kbench/client/internal/conn"
 	"github.com/kbench/kbench/client/internal/produce"
 	"github.com/kbench/kbench/client/internal/wire"
-	"github.com/kbench/kbench/client/record"
 )
 
 const produceKey = produce.Key
@@ -71,13 +70,11 @@ func (r *request) submit(c *conn.Conn, version int16) {
 func (r *request) encode() {
 	kept := r.batches[:0]
 	for _, b := range r.batches {
-		if b.data == nil {
-			if err := b.finish(r.broker.compressor, record.NoProducer); err != nil {
-				r.broker.producer.decide(b, Delivery{Err: err}, -1)
-				b.p.decided()
-				b.free()
-				continue
-			}
+		if err := b.finish(r.broker.compressor); err != nil {
+			r.broker.producer.decide(b, Delivery{Err: err}, -1)
+			b.p.decided(b, false)
+			b.free()
+			continue
 		}
 		kept = append(kept, b)
 	}
@@ -201,7 +198,7 @@ func (r *request) find(o *produce.Outcome) *batch {
 func (r *request) acked(b *batch, baseOffset int64) {
 	p := r.broker.producer
 	p.decide(b, Delivery{Written: r.times.Written, Acked: r.times.Read}, baseOffset)
-	b.p.decided()
+	b.p.decided(b, true)
 	b.free()
 }
 
@@ -209,8 +206,8 @@ func (r *request) acked(b *batch, baseOffset int64) {
 // and fails it otherwise.
 func (r *request) notAcked(b *batch, err error, class wire.Class, now time.Time) {
 	switch {
-	case class.Has(wire.Retriable):
-		b.p.again(b, err, now)
+	case class.Has(wire.Retriable), b.sequence.set && class.Has(wire.BumpEpoch):
+		b.p.again(b, err, class, now)
 	case len(b.msgs) > 1 && (errors.Is(err, wire.ErrMessageTooLarge) || errors.Is(err, wire.ErrRecordListTooLarge)):
 		b.p.halve(b)
 	default:
@@ -218,7 +215,7 @@ func (r *request) notAcked(b *batch, err error, class wire.Class, now time.Time)
 			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
 		r.broker.producer.decide(b, Delivery{Err: err, Written: r.times.Written, Acked: r.times.Read}, -1)
-		b.p.decided()
+		b.p.decided(b, false)
 		b.free()
 	}
 }
