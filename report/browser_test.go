@@ -51,7 +51,7 @@ func openBrowser(t *testing.T) *browser {
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
-	bounded, cancelBound := context.WithTimeout(context.Background(), 90*time.Second)
+	bounded, cancelBound := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancelBound)
 	allocator, cancelAllocator := chromedp.NewExecAllocator(bounded, options...)
 	t.Cleanup(cancelAllocator)

@@ -65,6 +65,13 @@ func (p *point) curve(series string, logs map[string]*hist.Histogram, steps int)
 // traces are the curves of the percentile chart: one of the headline series for each point, or
 // each series of the only point.
 func (v *view) traces() []trace {
+	if !v.read {
+		v.curves, v.read = v.readTraces(), true
+	}
+	return v.curves
+}
+
+func (v *view) readTraces() []trace {
 	if p := v.single(); p != nil {
 		return p.seriesTraces()
 	}

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +24,26 @@ func golden(t *testing.T, name string, got []byte) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err, "run the test with -update to make it")
 	require.Equal(t, string(want), string(got))
+}
+
+func TestTerminalColour(t *testing.T) {
+	var plain, coloured bytes.Buffer
+	f := invalidRun(t)
+	require.NoError(t, Terminal(&plain, f.result, TerminalOptions{}))
+	require.NoError(t, Terminal(&coloured, f.result, TerminalOptions{Colour: true}))
+	require.Contains(t, coloured.String(), "\x1b[31;1mINVALID\x1b[0m")
+	bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured.String(), "")
+	require.Equal(t, plain.String(), bare, "colours change nothing else")
+}
+
+func TestTerminalNarrow(t *testing.T) {
+	for _, f := range []fixture{openStall(t), sweep(t, 3)} {
+		var b bytes.Buffer
+		require.NoError(t, Terminal(&b, f.result, TerminalOptions{Width: 80}))
+		for _, line := range strings.Split(b.String(), "\n") {
+			require.LessOrEqual(t, columns.StringWidth(line), 80, line)
+		}
+	}
 }
 
 func TestTerminal(t *testing.T) {

@@ -44,9 +44,10 @@ func Terminal(w io.Writer, r *results.Result, o TerminalOptions) error {
 
 // terminal collects the lines of a summary.
 type terminal struct {
-	b      strings.Builder
-	width  int
-	colour bool
+	b       strings.Builder
+	width   int
+	colour  bool
+	columns int // of the sweep's table that there is room for
 }
 
 // ANSI colours by what they say.
@@ -173,6 +174,7 @@ func padLeft(s string, n int) string { return columns.FillLeft(s, n) }
 func wrap(s string, n int) []string {
 	var lines []string
 	line := ""
+	n = max(n, 2) // the widest character takes two columns, so that each step takes one at least
 	for _, word := range strings.Fields(s) {
 		for columns.StringWidth(word) > n {
 			if line != "" {

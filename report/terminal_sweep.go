@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/kbench/kbench/results"
@@ -10,7 +11,7 @@ import (
 // sweep prints one row for each point, then what there is to know about the rows.
 func (t *terminal) sweep(v *view) {
 	n := v.tally()
-	t.println("  " + t.totals(n))
+	t.flow(t.totals(n))
 	if v.repeated() {
 		t.fact("", faint, "medians over the valid runs of a point (over all when none is valid), smallest–largest below")
 	}
@@ -42,12 +43,28 @@ func (t *terminal) runs(p *point) {
 	}
 }
 
-// totals is the verdict over all runs in one line.
-func (t *terminal) totals(n tally) string {
+// flow prints parts beside each other, as many on a line as there is room for.
+func (t *terminal) flow(parts []string) {
+	line := "  " + parts[0]
+	for _, part := range parts[1:] {
+		if columns.StringWidth(colours.ReplaceAllString(line+" · "+part, "")) > t.width {
+			t.println(line)
+			line = "    " + part
+			continue
+		}
+		line += " · " + part
+	}
+	t.println(line)
+}
+
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// totals is the verdict over all runs in parts.
+func (t *terminal) totals(n tally) []string {
 	var parts []string
 	switch {
 	case n.runs == 0:
-		return t.paint(mild, "nothing was run")
+		return []string{t.paint(mild, "nothing was run")}
 	case n.invalid == 0:
 		parts = append(parts, t.paint(good, "VALID")+" – all "+plural(n.runs, "run"))
 	default:
@@ -62,7 +79,7 @@ func (t *terminal) totals(n tally) string {
 	if n.skipped > 0 {
 		parts = append(parts, t.paint(mild, plural(n.skipped, "point")+" not run"))
 	}
-	return strings.Join(parts, " · ")
+	return parts
 }
 
 // columnWidths of the sweep's table after the label: runs, rate, p50, p99, p99.9, errors, cpu.
@@ -73,10 +90,7 @@ const verdictWidth = 9
 // sweepTable prints the rows; what is left of the width is the label's.
 func (t *terminal) sweepTable(v *view) {
 	series := strings.Join(v.headlines(), "/")
-	label := t.width - 4 - verdictWidth - 2
-	for _, w := range columnWidths {
-		label -= w + 2
-	}
+	label := t.fitColumns()
 	longest := 12
 	for _, p := range v.points {
 		longest = max(longest, columns.StringWidth(printable(pointTitle(p))))
@@ -88,6 +102,20 @@ func (t *terminal) sweepTable(v *view) {
 	t.println(t.paint(faint, t.row("point", label, []string{"runs", "msg/s", "p50", "p99", "p99.9", "errors", "cpu/msg"}, "verdict")))
 	for _, p := range v.points {
 		t.pointRow(p, label)
+	}
+}
+
+// fitColumns leaves columns out, from the last, until labels have room, which it returns.
+func (t *terminal) fitColumns() (label int) {
+	const least = 14
+	for t.columns = len(columnWidths); ; t.columns-- {
+		label = t.width - 4 - verdictWidth
+		for _, w := range columnWidths[:t.columns] {
+			label -= w + 2
+		}
+		if label >= least || t.columns == 2 {
+			return max(label, least)
+		}
 	}
 }
 
@@ -103,7 +131,7 @@ func pointTitle(p *point) string {
 func (t *terminal) row(title string, label int, cells []string, verdict string) string {
 	var b strings.Builder
 	b.WriteString("  " + pad(clip(title, label), label))
-	for i, cell := range cells {
+	for i, cell := range cells[:min(t.columns, len(cells))] {
 		b.WriteString("  " + padLeft(cell, columnWidths[i]))
 	}
 	return b.String() + "  " + verdict

@@ -42,6 +42,8 @@ func (s *source) note(format string, args ...any) {
 type view struct {
 	sources []*source
 	points  []*point
+	curves  []trace // once read, for reading logs takes the longest
+	read    bool
 }
 
 // newView arranges results for showing. Points keep the order of their results, which decides
