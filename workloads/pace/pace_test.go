@@ -214,7 +214,7 @@ func TestPoissonCountsAreDispersed(t *testing.T) {
 // TestCheck6MM1 runs the arrivals through one exponential server (Lindley's recursion) and
 // compares with the closed form −ln(1−q)/(μ−λ).
 func TestCheck6MM1(t *testing.T) {
-	const n = 3_000_000
+	const n = 1_000_000
 	s, service := Poisson(800, 11), rand.New(rand.NewPCG(5, 6))
 	times := make([]float64, n)
 	free, sum := 0.0, 0.0
@@ -225,9 +225,9 @@ func TestCheck6MM1(t *testing.T) {
 		sum += times[i]
 	}
 	slices.Sort(times)
-	require.InEpsilon(t, 5.00e-3, sum/n, 0.03)
+	require.InEpsilon(t, 5.00e-3, sum/n, 0.05)
 	for q, want := range map[float64]float64{0.5: 3.466e-3, 0.99: 23.03e-3, 0.999: 34.54e-3} {
-		require.InEpsilon(t, want, times[int(q*n)], 0.05, "quantile %v", q)
+		require.InEpsilon(t, want, times[int(q*n)], 0.08, "quantile %v", q)
 	}
 }
 
@@ -255,12 +255,13 @@ func TestPoissonIsTheSameFromEverySide(t *testing.T) {
 }
 
 func TestPoissonFarAway(t *testing.T) {
-	p := &poisson{rate: 1e6, blockNs: poissonBlock * 1e3, seed: 1}
+	const most = 1 << 14
+	p := &poisson{rate: 1e6, blockNs: poissonBlock * 1e3, seed: 1, most: most}
 	p.starts.Store(&[]float64{0})
-	far := p.start(poissonMost + 1000)
-	require.InEpsilon(t, float64(poissonMost+1000)*p.blockNs, far, 0.001, "beyond the table blocks last their mean")
-	require.LessOrEqual(t, len(*p.starts.Load()), poissonMost+1, "and the table does not grow further")
-	require.EqualValues(t, poissonMost+999, p.blockBefore(far))
+	far := p.start(most + 1000)
+	require.InEpsilon(t, float64(most+1000)*p.blockNs, far, 0.001, "beyond the table blocks last their mean")
+	require.LessOrEqual(t, len(*p.starts.Load()), most+1, "and the table does not grow further")
+	require.EqualValues(t, most+999, p.blockBefore(far))
 }
 
 func BenchmarkDue(b *testing.B) {

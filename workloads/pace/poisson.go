@@ -25,6 +25,7 @@ const poissonMost = 1 << 24
 type poisson struct {
 	rate, blockNs float64 // blockNs is the mean length of a block
 	seed          uint64
+	most          int64 // blocks in starts at most: poissonMost but in tests
 
 	// starts[k] is the start of block k in ns; grown under mu, read without it. Elements are
 	// never changed once published.
@@ -48,7 +49,7 @@ func Poisson(rate float64, seed uint64) Schedule {
 	if !usable(rate) {
 		return nothing{}
 	}
-	p := &poisson{rate: rate, blockNs: poissonBlock * 1e9 / rate, seed: seed}
+	p := &poisson{rate: rate, blockNs: poissonBlock * 1e9 / rate, seed: seed, most: poissonMost}
 	p.starts.Store(&[]float64{0})
 	return p
 }
@@ -88,7 +89,7 @@ func (p *poisson) blockBefore(d float64) int64 {
 		if starts[last] >= d {
 			return int64(max(0, sort.SearchFloat64s(starts, d)-1))
 		}
-		if last >= poissonMost {
+		if int64(last) >= p.most {
 			return int64(last) + int64(math.Max(0, math.Ceil((d-starts[last])/p.blockNs)-1))
 		}
 		p.grow(int64(2 * len(starts)))
@@ -101,8 +102,8 @@ func (p *poisson) start(number int64) float64 {
 	if number < int64(len(starts)) {
 		return starts[number]
 	}
-	if number > poissonMost {
-		return p.start(poissonMost) + float64(number-poissonMost)*p.blockNs
+	if number > p.most {
+		return p.start(p.most) + float64(number-p.most)*p.blockNs
 	}
 	return p.grow(number)[number]
 }
@@ -112,7 +113,7 @@ func (p *poisson) grow(number int64) []float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	starts := *p.starts.Load()
-	upTo := min(max(number, int64(len(starts))+63), poissonMost)
+	upTo := min(max(number, int64(len(starts))+63), p.most)
 	for k := int64(len(starts)); k <= upTo; k++ {
 		length := gamma(rand.New(rand.NewPCG(p.seed, uint64(k)|1<<63)), poissonBlock)
 		starts = append(starts, starts[k-1]+length*1e9/p.rate)
