@@ -23,7 +23,7 @@ type TopicSpec struct {
 }
 
 // CreateTopics creates topics, and waits until every partition of them has a leader that this
-// client knows. The error names each topic that could not be created.
+// client knows and that serves it. The error names each topic that could not be created.
 func (c *Client) CreateTopics(ctx context.Context, topics ...TopicSpec) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Admin.Timeout)
 	defer cancel()
@@ -49,6 +49,9 @@ func (c *Client) CreateTopics(ctx context.Context, topics ...TopicSpec) error {
 		if err := c.awaitLeaders(ctx, t.Name); err != nil {
 			return fmt.Errorf("creating topics: %w", err)
 		}
+	}
+	if err := c.awaitServing(ctx, topics); err != nil {
+		return fmt.Errorf("creating topics: %w", err)
 	}
 	return nil
 }
@@ -78,6 +81,37 @@ func (c *Client) awaitLeaders(ctx context.Context, topic string) error {
 			return fmt.Errorf("%w (waiting for its leaders: %w)", topicError(topic, t), err)
 		}
 	}
+}
+
+// awaitServing waits until the leaders answer for every partition of topics that have leaders.
+// Brokers tell of a topic a moment before they take its messages: what is produced in between is
+// refused and has to be tried again, and with acks=0 is lost.
+func (c *Client) awaitServing(ctx context.Context, topics []TopicSpec) error {
+	var queries []OffsetQuery
+	for _, t := range topics {
+		partitions, err := c.Partitions(ctx, t.Name)
+		if err != nil {
+			return err
+		}
+		for _, p := range partitions {
+			queries = append(queries, OffsetQuery{Topic: t.Name, Partition: p, Time: OffsetNewest})
+		}
+	}
+	for len(queries) > 0 {
+		answers, err := c.ListOffsets(ctx, ReadUncommitted, queries...)
+		if err != nil {
+			return err
+		}
+		queries = queries[:0]
+		for i := range answers {
+			if err := answers[i].Err; wire.Classify(err).Has(wire.Retriable) {
+				queries = append(queries, answers[i].OffsetQuery)
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // DeleteTopics deletes topics. One that does not exist is no error.

@@ -2,10 +2,12 @@ package client
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kbench/kbench/client/internal/wire"
+	"github.com/kbench/kbench/workloads/broker"
 )
 
 func TestTopicsAreCreatedDescribedAndDeleted(t *testing.T) {
@@ -33,4 +35,24 @@ func TestTopicsAreCreatedDescribedAndDeleted(t *testing.T) {
 	names, err = cl.Topics(within(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{"t"}, names)
+}
+
+// Brokers tell of a topic before they take its messages; with acks=0 what comes too early is lost.
+func TestCreateTopicsWaitsUntilLeadersServe(t *testing.T) {
+	c := cluster(t, 1, 1)
+	cl, err := NewClient(c.Bootstrap(), quickConfig())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, cl.Close()) }()
+	const listOffsets, unknownTopic, topicAuthorization = 2, 3, 29
+
+	f := c.Fail(broker.Failure{Key: listOffsets, Code: unknownTopic, Count: 20})
+	require.NoError(t, cl.CreateTopics(within(t), TopicSpec{Name: "a", Partitions: 3, ReplicationFactor: 1}))
+	require.Equal(t, 20, f.Hits(), "longer than one look-up of offsets retries")
+
+	f = c.Fail(broker.Failure{Key: listOffsets, Code: topicAuthorization, Count: -1})
+	start := time.Now()
+	err = cl.CreateTopics(within(t), TopicSpec{Name: "b", Partitions: 3, ReplicationFactor: 1})
+	require.ErrorIs(t, err, wire.ErrTopicAuthorizationFailed, "what waiting cannot mend is told")
+	require.Less(t, time.Since(start), patience/2)
+	f.Remove()
 }
