@@ -20,7 +20,7 @@ const (
 // bounded is a context that ends long after any test has.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -71,7 +71,7 @@ func TestStallHoldsAnswersOfProduceOnly(t *testing.T) {
 	_, err := held.conn.Read(make([]byte, 1))
 	require.Error(t, err, "the answer must not come while stalled")
 
-	require.NoError(t, held.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, held.conn.SetReadDeadline(time.Now().Add(60*time.Second)))
 	c.Resume()
 	response, err := held.receive(produceRequest("t", 0, 10), 0)
 	require.NoError(t, err)

@@ -13,5 +13,4 @@ func terminate(p *os.Process) error {
 	return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT))
 }
 
-func pause(p *os.Process) error  { return p.Signal(syscall.SIGSTOP) }
 func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

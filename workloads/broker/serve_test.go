@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,19 +76,21 @@ func TestDiscardDropsAndServesSyntheticBatches(t *testing.T) {
 }
 
 func TestRetentionBoundsMemory(t *testing.T) {
-	k, err := newKfake(Options{Topics: oneTopic(1), RetentionBytes: 1 << 20})
+	const keep, segment = 64 << 10, 64 << 10
+	k, err := newKfake(Options{Topics: oneTopic(1), RetentionBytes: keep,
+		Config: map[string]string{"log.segment.bytes": strconv.Itoa(segment)}})
 	require.NoError(t, err)
 	t.Cleanup(k.Close)
 	r := dial(t, k.ListenAddrs()[0])
 	for range 40 {
-		code, err := r.produce("t", 0, 1<<20-1000)
+		code, err := r.produce("t", 0, 10_000)
 		require.NoError(t, err)
 		require.Zero(t, code)
 	}
-	require.Greater(t, k.PartitionInfo("t", 0).NumBytes, int64(39<<20))
+	require.Greater(t, k.PartitionInfo("t", 0).NumBytes, int64(400_000))
 	k.ApplyRetention()
 	info := k.PartitionInfo("t", 0)
-	require.Less(t, info.NumBytes, int64(1<<20+2*segmentBytes))
+	require.Less(t, info.NumBytes, int64(keep+2*segment))
 	require.Positive(t, info.LogStartOffset)
 }
 

@@ -25,7 +25,7 @@ func dial(t *testing.T, address string) *raw {
 	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(60*time.Second)))
 	return &raw{t: t, conn: conn}
 }
 
