@@ -227,6 +227,7 @@ func (c *conductor) drained(k *keeper) {
 	if !c.sleepDraining(deadline, c.loaded) {
 		c.endSending()
 		deadline = min(deadline, c.clock.Now()+int64(c.spec.InterruptDrain))
+		bound = time.Duration(deadline - begin)
 		c.sleepHard(deadline, c.loaded)
 	}
 	c.endDrain()

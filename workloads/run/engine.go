@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -30,10 +31,12 @@ func Execute(ctx context.Context, spec Spec) (*Outcome, error) {
 		return nil, err
 	}
 	if err := e.open(ctx); err != nil {
+		e.hurry = ctx.Err() != nil
 		e.finish()
 		return nil, e.orInterrupted(ctx, err)
 	}
 	err = e.drive(ctx)
+	e.hurry = errors.Is(err, ErrInterrupted)
 	e.shut()
 	out := e.outcome(err)
 	e.notes = nil
@@ -72,6 +75,7 @@ type engine struct {
 	// arrivalsCut: the wait for arrivals was cut short, so nothing is known to be lost.
 	arrivalsCut bool
 
+	hurry  bool   // somebody waits for the end of an interrupted run
 	ended  string // why the measured phase ended early, "" when it did not
 	report Report
 	notes  []string // what went wrong in closing, for the verdict's warnings
@@ -196,7 +200,7 @@ func (e *engine) tracking() bool {
 
 // shut closes producers and consumers, all of them, and asks the target for its report.
 func (e *engine) shut() {
-	ctx, cancel := context.WithTimeout(e.spec.HardCtx, e.spec.CloseTimeout)
+	ctx, cancel := e.closing()
 	defer cancel()
 	e.closeAll(ctx)
 	report, err := e.spec.Target.Report(ctx)
@@ -204,6 +208,18 @@ func (e *engine) shut() {
 		e.note("the target could not report on topics and batches: %v", err)
 	}
 	e.report = report
+}
+
+// interruptClose bounds each part of closing after an interrupt.
+const interruptClose = 3 * time.Second
+
+// closing bounds a part of closing.
+func (e *engine) closing() (context.Context, context.CancelFunc) {
+	bound := e.spec.CloseTimeout
+	if e.hurry {
+		bound = min(bound, interruptClose)
+	}
+	return context.WithTimeout(e.spec.HardCtx, bound)
 }
 
 func (e *engine) closeAll(ctx context.Context) {
@@ -242,7 +258,7 @@ func (e *engine) note(format string, args ...any) {
 
 // finish lets the target remove what Prepare made, and closes what open left behind.
 func (e *engine) finish() {
-	ctx, cancel := context.WithTimeout(e.spec.HardCtx, e.spec.CloseTimeout)
+	ctx, cancel := e.closing()
 	defer cancel()
 	if e.ended == "" && e.frame.start.Load() == notYet {
 		e.closeAll(ctx) // opening failed half-way

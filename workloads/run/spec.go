@@ -49,7 +49,8 @@ type Spec struct {
 	HardCtx context.Context
 	// InterruptDrain bounds the wait for outcomes after an interrupt or a fatal error; 0: 2 s.
 	InterruptDrain time.Duration
-	// CloseTimeout bounds closing producers and consumers, and Report and Finish; 0: 15 s.
+	// CloseTimeout bounds closing producers and consumers with Report, and Finish; 0: 15 s. After
+	// an interrupt each has 3 s at most.
 	CloseTimeout time.Duration
 	// FailAfter is how long every message may fail before the run is given up; 0: 3 s.
 	FailAfter time.Duration
