@@ -242,7 +242,8 @@ func report(batch []entry) {
 			messages = append(messages, batch[0].message)
 			batch = batch[1:]
 		}
+		accepted := first.message.Accepted // the message is the engine's again once it is decided
 		first.out.Decided(messages, first.at, first.at)
-		first.out.Request(results.SeriesProduce, messages[0].Accepted, first.at)
+		first.out.Request(results.SeriesProduce, accepted, first.at)
 	}
 }
