@@ -60,6 +60,7 @@ func (s *source) takeLocked(p *partition, a *fetch.Answered, now time.Time) {
 		return
 	case err != nil:
 		r.failLocked(p, &addressError{s.broker.addr, err}, now)
+		s.hintLocked(p, a)
 		return
 	}
 	p.hwm, p.logStart = a.HighWatermark, a.LogStart
@@ -76,6 +77,16 @@ func (s *source) takeLocked(p *partition, a *fetch.Answered, now time.Time) {
 		p.replica = -1
 		r.looseLocked(p, false)
 	}
+}
+
+// hintLocked takes in that a broker which does not lead a partition knows who does (KIP-951): the
+// first time, that one is asked at once, and the cluster is not.
+func (s *source) hintLocked(p *partition, a *fetch.Answered) {
+	if a.Leader < 0 || a.Leader == s.broker.ID() || p.Failures > 1 || !p.lost() || s.r.client.node(a.Leader) == nil {
+		return
+	}
+	s.r.client.moved(s.r.cfg.Topic, p.id, a.Leader, a.LeaderEpoch)
+	p.refresh, p.Until = false, time.Time{}
 }
 
 // outsideLocked takes in that the broker does not have the position. What is in the log is for

@@ -52,6 +52,18 @@ func TestReaderFollowsTheLeader(t *testing.T) {
 	}
 }
 
+// M3: the answer of the broker that is not the leader any more names the new one.
+func TestM3ReaderTakesTheHint(t *testing.T) {
+	b := newReaderBed(t, broker.Options{Nodes: 2}, 1, nil)
+	b.write(0, values(0, 10))
+	require.NoError(t, b.cluster.MoveLeader("in", 0, 1-b.cluster.Leader("in", 0)))
+	asked := b.cluster.Requests(3)
+	r := b.reader(ReaderConfig{StartOffset: 4})
+	b.expect(r, 4, 10)
+	require.Equal(t, asked, b.cluster.Requests(3), "without asking for metadata")
+	require.EqualValues(t, 1, r.Stats().Errors)
+}
+
 func TestReaderRetriesWhatMayPass(t *testing.T) {
 	b := newReaderBed(t, broker.Options{}, 1, nil)
 	b.write(0, values(0, 20))
