@@ -14,7 +14,7 @@ import (
 // GuessVersion names the newest Kafka release whose request versions a broker offers all of, as
 // "4.1+": brokers do not tell their release. It is empty when not even 2.1 fits.
 func (b *Broker) GuessVersion(ctx context.Context) (string, error) {
-	resp, err := b.Request(ctx, kmsg.NewPtrApiVersionsRequest())
+	resp, err := b.Request(ctx, apiVersions())
 	if err != nil {
 		return "", err
 	}
@@ -27,6 +27,13 @@ func (b *Broker) GuessVersion(ctx context.Context) (string, error) {
 		offered[k.ApiKey] = k.MaxVersion
 	}
 	return guess(offered), nil
+}
+
+// apiVersions asks for what a broker offers; brokers refuse the question without a name (KIP-511).
+func apiVersions() *kmsg.ApiVersionsRequest {
+	r := kmsg.NewPtrApiVersionsRequest()
+	r.ClientSoftwareName, r.ClientSoftwareVersion = "kbench", "1"
+	return r
 }
 
 // guess is the newest release none of whose steps, or those before it, goes beyond what is
@@ -59,7 +66,7 @@ func (b *Broker) RoundTrip(ctx context.Context) (time.Duration, error) {
 	var took []time.Duration
 	for range tries + 1 {
 		start := time.Now()
-		if _, err := b.Request(ctx, kmsg.NewPtrApiVersionsRequest()); err != nil {
+		if _, err := b.Request(ctx, apiVersions()); err != nil {
 			return 0, err
 		}
 		took = append(took, time.Since(start))

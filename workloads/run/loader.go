@@ -150,7 +150,7 @@ func (l *loader) message(stop context.Context, must bool) *Message {
 func (l *loader) send(stop context.Context, now int64) bool {
 	start := l.frame.start.Load()
 	for _, m := range l.batch {
-		m.Accepted, m.Err, m.open = now, nil, true
+		m.Accepted, m.Err, m.Unknown, m.open = now, nil, false, true
 	}
 	if l.pool.acked != nil {
 		l.pool.acked.reach(l.batch[len(l.batch)-1].seq)

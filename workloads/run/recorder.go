@@ -141,8 +141,7 @@ func (r *recorder) inWindow(c *cell, batch []*Message, acked int64) {
 	accepted := batch[0].Accepted
 	for _, m := range batch {
 		if m.Err != nil {
-			failed++
-			r.fail(c, m, acked)
+			failed += r.fail(c, m, acked)
 			continue
 		}
 		if m.Accepted != accepted {
@@ -174,9 +173,17 @@ func (r *recorder) inWindow(c *cell, batch []*Message, acked int64) {
 // maxErrorKinds bounds the table of errors; texts with numbers in them must not grow it.
 const maxErrorKinds = 64
 
-// fail records one refused message.
-func (r *recorder) fail(c *cell, m *Message, at int64) {
-	c.at(slotFailed).Record(at - r.since(m))
+// fail records one message that was refused, or whose outcome the target gave up on. It returns
+// how many messages have failed by it.
+func (r *recorder) fail(c *cell, m *Message, at int64) int64 {
+	refused := int64(1)
+	if m.Unknown {
+		refused = 0
+		c.unknown++
+		c.at(slotUnknown).Record(at - r.since(m))
+	} else {
+		c.at(slotFailed).Record(at - r.since(m))
+	}
 	if r.firstFailure == nil {
 		r.firstFailure = m.Err
 	}
@@ -185,6 +192,7 @@ func (r *recorder) fail(c *cell, m *Message, at int64) {
 		kind = "other"
 	}
 	r.errors[kind]++
+	return refused
 }
 
 // errorKind is the name an error is counted under: its own, if it has one.

@@ -63,6 +63,9 @@ type Message struct {
 	Accepted  int64
 	Partition int32 // filled by the target with the outcome
 	Err       error // filled by the target with the outcome; nil means acked
+	// Unknown is filled by the target beside Err: the message was written, and whether it is in
+	// the log nobody knows. It counts as unknown then, not as failed.
+	Unknown bool
 	// Header is the stamp as the value of the kbench record header; nil when the stamp is in
 	// the value or left out. It is valid until the outcome, as Key and Value are.
 	Header []byte

@@ -151,7 +151,7 @@ func (j *judge) counts() {
 		if f.Withheld > 0 {
 			held = fmt.Sprintf(" (%d of them were never taken by the client)", f.Withheld)
 		}
-		j.invalid("%d messages had no outcome when the drain of %s ended, limit 0%s", f.Unknown, span(f.Drain), held)
+		j.invalid("%d messages have no known outcome (drain %s), limit 0%s", f.Unknown, span(f.Drain), held)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Clamped)) {
 		if n := f.Clamped[name]; n > 0 {

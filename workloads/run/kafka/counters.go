@@ -18,7 +18,7 @@ type counters struct {
 
 	mu        sync.Mutex
 	producers []*client.AsyncProducer
-	kinds     map[string]int64 // failed messages by kind of error
+	kinds     map[string]int64 // requests without an answer, by kind of error
 	edges     [2]tallies
 	marked    [2]bool
 }
@@ -42,18 +42,15 @@ func (c *counters) request(i client.RequestInfo) {
 	c.raw.Add(int64(i.RawBytes))
 	c.throttle.Add(int64(i.Throttle))
 	if i.Err != nil {
-		c.failed(i.Err, 0)
+		c.failed(i.Err)
 	}
 }
 
-func (c *counters) failed(err error, messages int64) {
-	kind := client.ErrorKind(err)
-	if messages == 0 {
-		kind, messages = "request: "+kind, 1
-	}
+// failed counts a request without an answer.
+func (c *counters) failed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kinds[kind] += messages
+	c.kinds["request: "+client.ErrorKind(err)]++
 }
 
 func (c *counters) now() tallies {

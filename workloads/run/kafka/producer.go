@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 
 	"github.com/kbench/kbench/client"
 	"github.com/kbench/kbench/results"
@@ -147,15 +148,16 @@ func (p *producer) Delivered(batch []*client.ProducerMessage, d client.Delivery)
 	if acked == 0 {
 		acked = p.target.o.Clock.Now() // failed without an answer
 	}
-	if d.Err != nil {
-		p.target.counters.failed(d.Err, int64(len(batch)))
+	err, unknown := d.Err, false
+	if err != nil {
+		err, unknown = failure{err}, errors.Is(err, client.ErrOutcomeUnknown)
 	}
 	var out [delivered]*run.Message
 	for len(batch) > 0 {
 		n := min(len(batch), delivered)
 		for i, m := range batch[:n] {
 			s := m.Metadata.(*slot)
-			s.Partition, s.Err = m.Partition, d.Err
+			s.Partition, s.Err, s.Unknown = m.Partition, err, unknown
 			if !m.Waited.IsZero() {
 				s.Accepted = max(s.Accepted, p.target.since(m.Waited))
 			}
