@@ -1,0 +1,108 @@
+// How a partition finds its leader, and what becomes of its batches while it has none.
+
+package client
+
+import (
+	"context"
+	"time"
+)
+
+// resolveLater starts looking for the leader unless somebody does. Called with mu held.
+func (p *partitionProducer) resolveLater(cause error) {
+	if p.resolving {
+		return
+	}
+	p.resolving = true
+	p.producer.stages.Add(1)
+	// Owned by the partition; ends when the leader is known, when nothing is left to send, or
+	// when the producer is aborted; the producer's Close waits.
+	go p.resolve(cause)
+}
+
+// resolve looks for the leader until it is known, failing what runs out of time or tries.
+func (p *partitionProducer) resolve(cause error) {
+	defer p.producer.stages.Done()
+	ctx := p.producer.life
+	for attempt := 0; ; attempt++ {
+		b, err := p.lookUp(ctx, attempt > 0 || cause != nil)
+		if err == nil {
+			p.attach(b)
+			return
+		}
+		cause = err
+		if p.expire(err) {
+			return
+		}
+		_ = p.producer.client.sleep(ctx, p.producer.cfg.Producer.Retry.wait(attempt+1)) // expire looks at why
+	}
+}
+
+// lookUp is the leader's broker producer, after a refresh if one is asked for.
+func (p *partitionProducer) lookUp(ctx context.Context, refresh bool) (*brokerProducer, error) {
+	c := p.producer.client
+	if refresh {
+		if err := c.RefreshMetadata(ctx, p.topic); err != nil {
+			return nil, err
+		}
+	}
+	t := c.meta.Load().topics[p.topic]
+	if t == nil || int(p.number) >= len(t.partitions) {
+		return nil, topicError(p.topic, t)
+	}
+	at := t.partitions[p.number]
+	if c.node(at.leader) == nil {
+		return nil, leaderless(p.topic, p.number, at.err)
+	}
+	return p.producer.brokerFor(at.leader), nil
+}
+
+// attach gives the partition to the broker producer of its leader.
+func (p *partitionProducer) attach(b *brokerProducer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resolving = false
+	if p.producer.aborted() {
+		p.mu.Unlock()
+		p.failAll(ErrClosed)
+		p.mu.Lock()
+		return
+	}
+	p.broker, p.listed, p.taken, p.numbers.proven = b, false, 0, false
+	if p.counted = p.waiting(); p.counted.messages > 0 {
+		b.added(p, p.counted, len(p.sealed) > 0)
+	}
+}
+
+// waiting weighs what is to be sent. Called with mu held.
+func (p *partitionProducer) waiting() (w weight) {
+	for _, b := range p.sealed {
+		w = w.plus(b.weight())
+	}
+	if p.building != nil {
+		w = w.plus(p.building.weight())
+	}
+	return w
+}
+
+// expire fails the batches that are out of time or tries after another look for the leader
+// failed, and says whether the search is over: nothing is left, or the producer is aborted.
+func (p *partitionProducer) expire(err error) (over bool) {
+	if p.producer.aborted() {
+		p.mu.Lock()
+		p.resolving = false
+		p.mu.Unlock()
+		p.failAll(err)
+		return true
+	}
+	now := time.Now()
+	p.mu.Lock()
+	late := p.tried(err, now)
+	if over = p.first() == nil; over {
+		p.resolving = false
+	}
+	p.mu.Unlock()
+	for _, b := range late {
+		p.giveUp(b, err, now)
+	}
+	return over
+}

@@ -1,0 +1,244 @@
+// What keeps the batches of a partition in order: taking them out, putting them back, giving them
+// up.
+
+package client
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kbench/kbench/client/internal/wire"
+)
+
+// take gives the broker producer b the next batch to send, if there is one it may send now. more
+// says that another waits behind it. until is when to come back for a batch in backoff, zero
+// when completions or new messages will say.
+//
+// turn is the number of the request being collected, which holds at most one batch of this
+// partition: a partition that left and came back may stand on the list twice.
+func (p *partitionProducer) take(b *brokerProducer, turn int, who identity, now time.Time, room int) (t *batch, more bool, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broker != b || p.taken == turn {
+		return nil, false, time.Time{}
+	}
+	if p.holds(who) {
+		p.held, p.listed = true, false
+		return nil, false, time.Time{}
+	}
+	if now.Before(p.notUntil) {
+		return nil, true, p.notUntil
+	}
+	p.draining, p.held = false, false
+	t = p.first()
+	if t == nil {
+		p.listed = false
+		return nil, false, time.Time{}
+	}
+	if t.bytes() > room || who.known && !p.giveNumber(t, who) {
+		return nil, true, time.Time{}
+	}
+	p.counted = p.counted.minus(t.weight())
+	b.removed(t.weight())
+	if t == p.building {
+		p.building = nil
+	} else {
+		p.sealed = p.sealed[:copy(p.sealed, p.sealed[1:])]
+	}
+	p.taken = turn
+	p.inFlight++
+	p.room.Broadcast()
+	p.listed = p.first() != nil
+	return t, p.listed, time.Time{}
+}
+
+// first is the batch that goes next. Called with mu held.
+func (p *partitionProducer) first() *batch {
+	if len(p.sealed) > 0 {
+		return p.sealed[0]
+	}
+	return p.building
+}
+
+// decided ends a batch that was in flight: its messages have their outcome. accepted says that
+// the leader took it.
+func (p *partitionProducer) decided(b *batch, accepted bool) {
+	p.mu.Lock()
+	p.inFlight--
+	if accepted && b.sequence.identity == p.numbers.identity {
+		p.numbers.proven = true
+	}
+	p.wakeHeld()
+	p.mu.Unlock()
+}
+
+// wakeHeld lets the broker producer look again once nothing is in flight. Called with mu held.
+func (p *partitionProducer) wakeHeld() {
+	if p.inFlight == 0 && (p.draining || p.held) && p.broker != nil && p.first() != nil {
+		p.held = false
+		p.broker.retry(p)
+	}
+}
+
+// again puts a batch that was in flight back in its place after err, for another try after the
+// backoff, or fails it when it is out of tries or time.
+func (p *partitionProducer) again(b *batch, err error, class wire.Class, now time.Time) {
+	p.mu.Lock()
+	p.inFlight--
+	b.attempts++
+	over := p.exhausted(b, now) || p.producer.aborted()
+	if !over {
+		b.outOfOrder = class.Has(wire.BumpEpoch)
+		p.insert(b)
+		p.draining = true
+		p.notUntil = now.Add(p.producer.cfg.Producer.Retry.wait(b.attempts))
+		p.producer.retries.Add(1)
+	}
+	if class.Has(wire.RefreshMetadata) {
+		p.detach()
+	}
+	p.relist(err)
+	p.mu.Unlock()
+	if over {
+		p.giveUp(b, err, now)
+	}
+}
+
+// lost is called when the leader's broker cannot be reached: what waits here has had a try, and
+// the leader is looked for anew.
+func (p *partitionProducer) lost(b *brokerProducer, err error, now time.Time) {
+	p.mu.Lock()
+	if p.broker != b {
+		p.mu.Unlock()
+		return
+	}
+	late := p.tried(err, now)
+	p.detach()
+	p.relist(err)
+	p.mu.Unlock()
+	for _, t := range late {
+		p.giveUp(t, err, now)
+	}
+}
+
+// detach leaves the broker producer. Called with mu held.
+func (p *partitionProducer) detach() {
+	if p.broker == nil {
+		return
+	}
+	p.broker.removed(p.counted)
+	p.broker, p.counted, p.listed = nil, weight{}, false
+}
+
+// relist makes sure that somebody will come for what is to be sent. Called with mu held.
+func (p *partitionProducer) relist(cause error) {
+	switch {
+	case p.first() == nil:
+	case p.broker == nil:
+		p.resolveLater(cause)
+	default:
+		p.wakeHeld()
+	}
+}
+
+// insert puts a batch back in order. Called with mu held.
+func (p *partitionProducer) insert(b *batch) {
+	at := len(p.sealed)
+	for at > 0 && p.sealed[at-1].ordinal > b.ordinal {
+		at--
+	}
+	p.sealed = append(p.sealed, nil)
+	copy(p.sealed[at+1:], p.sealed[at:])
+	p.sealed[at] = b
+	if p.broker != nil {
+		p.counted = p.counted.plus(b.weight())
+		p.broker.put(b.weight())
+	}
+}
+
+func (p *partitionProducer) exhausted(b *batch, now time.Time) bool {
+	return b.attempts > p.producer.cfg.Producer.Retry.Max || b.late(now)
+}
+
+func (b *batch) late(now time.Time) bool { return !b.deadline.IsZero() && !now.Before(b.deadline) }
+
+// giveUp fails a batch for good.
+func (p *partitionProducer) giveUp(b *batch, err error, now time.Time) {
+	switch {
+	case p.producer.aborted():
+		err = fmt.Errorf("%w before the message was decided: %w", ErrClosed, err)
+	case b.late(now):
+		err = fmt.Errorf("%w (%v, %d attempts): %w", ErrDeliveryTimeout, p.producer.cfg.Producer.DeliveryTimeout, b.attempts, err)
+	default:
+		err = fmt.Errorf("%w (producer.retry.max, %d attempts): %w", ErrRetriesExhausted, b.attempts, err)
+	}
+	if b.mayBeWritten {
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	p.producer.decide(b, Delivery{Err: err}, -1)
+	b.free()
+}
+
+// tried counts a try for everything that waits and takes out what is out of tries or time, or
+// all of it after an error that no other try will mend. Called with mu held, and a broker
+// producer attached or not.
+func (p *partitionProducer) tried(err error, now time.Time) (late []*batch) {
+	fatal := wire.Classify(err).Has(wire.Fatal)
+	out := func(b *batch) bool { b.attempts++; return fatal || p.exhausted(b, now) }
+	p.sealed, late = split(p.sealed, out)
+	if b := p.building; b != nil && out(b) {
+		late = append(late, b)
+		p.building = nil
+	}
+	p.room.Broadcast()
+	return late
+}
+
+// split moves out of bs what takes says.
+func split(bs []*batch, takes func(*batch) bool) (kept, taken []*batch) {
+	kept = bs[:0]
+	for _, b := range bs {
+		if takes(b) {
+			taken = append(taken, b)
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	return kept, taken
+}
+
+// failAll fails everything that waits here.
+func (p *partitionProducer) failAll(err error) {
+	p.mu.Lock()
+	all := p.sealed
+	if p.building != nil {
+		all = append(all, p.building)
+	}
+	p.sealed, p.building = nil, nil
+	p.room.Broadcast()
+	p.mu.Unlock()
+	for _, b := range all {
+		p.giveUp(b, err, time.Time{})
+	}
+}
+
+// halve puts two batches in the place of one that was refused for its size (KIP-126), so that in
+// the end only a message that is too large by itself fails.
+func (p *partitionProducer) halve(b *batch) {
+	half := len(b.msgs) / 2
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inFlight--
+	for i, msgs := range [][]*ProducerMessage{b.msgs[:half], b.msgs[half:]} {
+		n := newBatch(p, b.ordinal+int64(i*half), b.firstAt, 0)
+		n.deadline, n.attempts = b.deadline, b.attempts
+		if n.sequence = b.sequence; n.sequence.set {
+			n.sequence.base = sequenceAfter(b.sequence.base, i*half)
+		}
+		n.add(msgs, b.firstAt.UnixMilli(), 1<<31-1, 0)
+		p.insert(n)
+	}
+	p.draining = true
+	b.free()
+	p.relist(nil)
+}
