@@ -1,0 +1,71 @@
+//go:build kafka
+
+package kafka
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kbench/kbench/client"
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
+	"github.com/kbench/kbench/workloads/run"
+	"github.com/kbench/kbench/workloads/run/kafka/kafkatest"
+)
+
+func TestKafkaRunsAreWhole(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		cluster := kafkatest.Shared(t, nodes)
+		for _, tc := range []struct {
+			name   string
+			change func(*workloads.Definition, *client.Config)
+		}{
+			{"by default", func(*workloads.Definition, *client.Config) {}},
+			{"one connection for all producers, keys, stamps in headers, zstd, lingering", func(d *workloads.Definition, c *client.Config) {
+				d.Producers.ShareConnection = true
+				d.Payload.Stamp, d.Payload.Keys.Kind, d.Payload.Keys.Size, d.Payload.Keys.N = "header", "zipf", 16, 100
+				d.Payload.Keys.Skew, d.Payload.Compressibility = 1.2, 0.6
+				require.NoError(t, c.Producer.Compression.UnmarshalText([]byte("zstd")))
+				c.Producer.Flush.Frequency = 10 * time.Millisecond
+			}},
+			{"sync, read message by message", func(d *workloads.Definition, _ *client.Config) {
+				d.Producers.Form, d.Consumers.Form, d.Producers.Rate = "sync", "message", 200
+			}},
+		} {
+			t.Run(fmt.Sprintf("%d nodes, %s", nodes, tc.name), func(t *testing.T) {
+				b := bench{d: load(1000), cfg: client.NewConfig()}
+				tc.change(&b.d, b.cfg)
+				before := topicsOf(t, cluster.Bootstrap)
+				out := b.execute(t, cluster.Bootstrap)
+				requireWhole(t, out, 1000)
+				requireReport(t, out, min(3, nodes))
+				require.Positive(t, out.Run.Series[results.SeriesFetch].Count)
+				require.Empty(t, added(before, topicsOf(t, cluster.Bootstrap)), "the topic made for the run is gone")
+			})
+		}
+	}
+}
+
+// The first message of a topic that was just made is not lost, though nobody would tell.
+func TestKafkaNothingIsLostWithoutAcks(t *testing.T) {
+	cluster := kafkatest.Shared(t, 3)
+	for range 3 {
+		b := bench{d: load(2000), cfg: client.NewConfig(), acks: run.AckMeaningWritten}
+		b.cfg.Producer.RequiredAcks = client.AcksNone
+		b.d.Phases.WarmUp = 0
+		requireWhole(t, b.execute(t, cluster.Bootstrap), 2000)
+	}
+}
+
+func TestKafkaAsFastAsItGoes(t *testing.T) {
+	b := bench{d: load(50_000)}
+	b.d.Producers.Rate = 0
+	out := b.execute(t, kafkatest.Shared(t, 3).Bootstrap)
+	c := out.Run.Counts
+	require.Equal(t, []int64{50_000, 50_000, 50_000, 0, 0}, []int64{c.Attempted, c.Acked, c.Received, c.Lost, c.Duplicated})
+	require.NotContains(t, out.Run.Series, results.SeriesResponse, "there are no due times")
+	require.Greater(t, out.Run.Batches.MessagesPerBatch, 1.0)
+}
