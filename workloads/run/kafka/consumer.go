@@ -70,7 +70,7 @@ func (c *consumer) open(number int32, topic string, partitions []int32) error {
 func (c *consumer) fetched(f client.FetchStats) {
 	if f.Err != nil {
 		if !c.ending.Load() {
-			c.target.counters.failed(f.Err, 0)
+			c.target.counters.failed(f.Err)
 		}
 		return
 	}

@@ -139,6 +139,15 @@ func (p *producer) sendSync(ctx context.Context) (int, error) {
 	return len(p.handing), nil
 }
 
+// failure is why a message failed, under the client's name for its kind, which the engine counts
+// it by.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// Kind is the name of the kind of error, without what differs from one to the next.
+func (f failure) Kind() string { return client.ErrorKind(f.error) }
+
 // delivered is how many outcomes are passed on at a time, without allocating.
 const delivered = 128
 
