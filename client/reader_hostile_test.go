@@ -138,6 +138,26 @@ func TestReaderHostileAnswers(t *testing.T) {
 	}
 }
 
+// A length costs a broker nothing: memory is taken as bytes come, beyond what was asked for.
+func TestReaderAnnouncedLengthTakesNoMemory(t *testing.T) {
+	s := &script{last: 1000}
+	s.fetch = func(req rawserver.Request, _ kmsg.FetchRequestTopicPartition, _ *kmsg.FetchResponseTopicPartition) *rawserver.Reply {
+		raw := rawserver.Frame(req, nil)
+		binary.BigEndian.PutUint32(raw, 100<<20)
+		return &rawserver.Reply{Raw: raw, Close: true}
+	}
+	r, ctx := s.start(t, ReaderConfig{MaxAttempts: 2}, func(c *Config) { c.Consumer.MaxBytes = 1 << 20 })
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := r.FetchMessage(ctx)
+	runtime.ReadMemStats(&after)
+	var read *ReadError
+	require.ErrorAs(t, err, &read)
+	require.True(t, read.Passing)
+	require.ErrorIs(t, err, conn.ErrClosedByBroker)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(24<<20))
+}
+
 // What stands before the damage is delivered, and SetOffset leads past it.
 func TestReaderDeliversWhatStandsBeforeTheDamage(t *testing.T) {
 	bad := batchOf(t, shape{base: 3}, values(3, 6))

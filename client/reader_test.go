@@ -344,6 +344,17 @@ func TestReaderBoundsWhatItHolds(t *testing.T) {
 	s := r.Stats()
 	require.LessOrEqual(t, s.QueueLength, 5+4, "the bound, and one answer that was under way")
 	require.LessOrEqual(t, s.QueueBytes, int64(512<<10))
+	r.mu.Lock()
+	p := r.byID[1]
+	r.seekLocked(p, 0)
+	left := 0
+	for i := range r.queue.n {
+		if r.queue.at(i).p == p {
+			left++
+		}
+	}
+	r.mu.Unlock()
+	require.Zero(t, left, "SetOffset gives back what is queued of the partition")
 	buf := make([]Message, 10)
 	for total := 0; total < 200; {
 		n, err := r.FetchBatch(b.ctx, buf)
