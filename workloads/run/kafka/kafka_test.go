@@ -32,7 +32,7 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 				c.Producer.Flush.Frequency = 10 * time.Millisecond
 			}},
 			{"sync, read message by message", func(d *workloads.Definition, _ *client.Config) {
-				d.Producers.Form, d.Consumers.Form, d.Producers.Rate = "sync", "message", 200
+				d.Producers.Form, d.Consumers.Form, d.Producers.Rate, d.Producers.Messages = "sync", "message", 200, 300
 			}},
 		} {
 			t.Run(fmt.Sprintf("%d nodes, %s", nodes, tc.name), func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 				tc.change(&b.d, b.cfg)
 				before := topicsOf(t, cluster.Bootstrap)
 				out := b.execute(t, cluster.Bootstrap)
-				requireWhole(t, out, 1000)
+				requireWhole(t, out, b.d.Producers.Messages)
 				requireReport(t, out, min(3, nodes))
 				require.Positive(t, out.Run.Series[results.SeriesFetch].Count)
 				require.Empty(t, added(before, topicsOf(t, cluster.Bootstrap)), "the topic made for the run is gone")
