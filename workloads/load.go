@@ -148,7 +148,7 @@ func (d *decoder) route(a settings.Assignment) {
 	case hasRoot(d.theirs, root):
 		d.setClient(a)
 	default:
-		d.problems = append(d.problems, a.Problem("unknown key%s", d.hint(a.Key)))
+		d.problems = append(d.problems, a.KeyProblem("unknown key%s", d.hint(a.Key)))
 	}
 }
 

@@ -52,8 +52,8 @@ func TestDecodeProblems(t *testing.T) {
 			want: []string{`w.yaml:2:3: producer.requiredAck: unknown key; did you mean producer.requiredAcks?`}},
 		{says: "a mistyped section finds the nearest of both", yaml: "produucers: {count: 1}\nchanelBufferSize: 5",
 			want: []string{
-				`w.yaml:1:13: produucers: unknown key; did you mean producers?`,
-				`w.yaml:2:19: chanelBufferSize: unknown key; did you mean channelBufferSize?`}},
+				`w.yaml:1:1: produucers: unknown key; did you mean producers?`,
+				`w.yaml:2:1: chanelBufferSize: unknown key; did you mean channelBufferSize?`}},
 		{says: "everything at once: keys, values, rules, sweep, thresholds", yaml: strings.Join([]string{
 			"producers: {count: -1, rate: fast}", "payload: {size: 20, stamp: value}", "phases:", "  duration: 10",
 			"producer.requiredAcks: most", "thresholds: [lost=0, response.p98<1ms]", "sweep:", "  producer.requiredAck: [1]",
@@ -107,6 +107,7 @@ func TestDecodeProblems(t *testing.T) {
 			`w.yaml:1:34: phases.interval: is 5s, longer than the measured phase`,
 			`w.yaml:1:45: phases.drain: is 0s, must be between 1ms and 30 days`,
 			`w.yaml:1:56: phases.warmUp: is -1s, must be between 0s and 30 days`}},
+		{says: "a phase shorter than the default interval", yaml: "phases: {duration: 300ms}", want: nil},
 		{says: "secrets do not go into workloads", yaml: "net: {sasl: {password: hunter2}}", o: Overrides{Set: []string{"net.sasl.password=hunter3"}, Sweep: []string{"net.sasl.password=hunter4"}},
 			want: []string{
 				`--set: net.sasl.password: is a secret and would be kept with the results; give it by --command-config or the environment`,

@@ -88,6 +88,17 @@ func (ps Problems) Sorted() Problems {
 type Assignment struct {
 	Key   string
 	Value Value
+
+	line, column int // where the key stood; 0 when not in a file
+}
+
+// KeyProblem is a problem with the key of this assignment, at its place.
+func (a Assignment) KeyProblem(format string, args ...any) Problem {
+	at := a.Value
+	if a.line > 0 {
+		at.Line, at.Column = a.line, a.column
+	}
+	return at.problem(a.Key, format, args...)
 }
 
 // Problem is a problem with this assignment, at the place of its value.

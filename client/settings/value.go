@@ -84,7 +84,8 @@ func (v Value) At(other Value) Value {
 	return v
 }
 
-// IsNull, IsList and IsMap tell the shape; a value that is none of them is a scalar.
+// IsNull reports whether v is null. A value that is neither null, nor a list, nor a mapping is a
+// scalar.
 func (v Value) IsNull() bool { return v.kind == kindNull || v.kind == kindRefused }
 
 // IsList reports whether v is a list.
@@ -104,7 +105,7 @@ func (v Value) Items() []Value { return slices.Clone(v.items) }
 func (v Value) Entries() []Assignment {
 	out := make([]Assignment, 0, len(v.entries))
 	for _, e := range v.entries {
-		out = append(out, Assignment{Key: e.key, Value: e.value})
+		out = append(out, Assignment{Key: e.key, Value: e.value, line: e.line, column: e.column})
 	}
 	return out
 }

@@ -131,7 +131,11 @@ func title(order, runs int, p *plan.Point) string {
 func standing(p run.Progress) string {
 	s := string(p.Phase)
 	if p.Total > 0 {
-		s += fmt.Sprintf(" %s of %s", p.Elapsed.Round(time.Second), p.Total.Round(time.Second))
+		round := time.Second
+		if p.Total < 10*time.Second {
+			round /= 10
+		}
+		s += fmt.Sprintf(" %s of %s", p.Elapsed.Round(round), p.Total.Round(round))
 	}
 	if p.Rate <= 0 && p.Acked == 0 {
 		return s

@@ -100,6 +100,7 @@ func newHelpCommand() *cobra.Command {
 				return usage(unknownCommand(cmd.Root(), args[0]))
 			}
 			about.InitDefaultHelpFlag()
+			about.InitDefaultVersionFlag()
 			return about.Help()
 		},
 	}
