@@ -69,7 +69,7 @@ func NewClientContext(ctx context.Context, addrs []string, cfg *Config) (*Client
 		c.seeds = append(c.seeds, newBroker(c.life, -1, a, c.opts))
 	}
 	if err := c.RefreshMetadata(ctx); err != nil {
-		c.Close()
+		_ = c.Close() // the only error is that it was closed before
 		return nil, err
 	}
 	if f := cfg.Metadata.RefreshFrequency; f > 0 {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/kbench/kbench/client/settings"
@@ -28,7 +29,10 @@ func Load(name string, text []byte) (*Config, error) {
 	if err := c.Apply(as...); err != nil {
 		return nil, err
 	}
-	return c, c.Validate()
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Settings are the values in effect by key ("producer.requiredAcks"), secrets left out.
@@ -47,11 +51,11 @@ func (Schema) Check(as []settings.Assignment) settings.Problems {
 	if ps := settings.Apply(c, as...); len(ps) > 0 {
 		return ps
 	}
-	err, _ := c.Validate().(*ConfigError)
-	if err == nil {
+	var bad *ConfigError
+	if !errors.As(c.Validate(), &bad) {
 		return nil
 	}
-	return locate(err.Problems, as)
+	return locate(bad.Problems, as)
 }
 
 // locate gives each problem the place of the last assignment to its key, or to a section that

@@ -110,7 +110,7 @@ func (v *Version) UnmarshalText(t []byte) error {
 		}
 	}
 	if n.Major < 2 || n.Major == 2 && n.Minor < 1 {
-		return fmt.Errorf("Kafka %s is too old: this client speaks to 2.1 and later", t)
+		return fmt.Errorf("release %s of Kafka is too old: this client speaks to 2.1 and later", t)
 	}
 	*v = n
 	return nil

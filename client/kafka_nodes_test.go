@@ -37,11 +37,13 @@ type steadyLoad struct {
 	acked map[int]int // times by number
 	errs  []error
 	seen  map[int]int // times by number
+	last  map[int32]int
+	mixed int // messages that came after a later one of their partition
 	read  error
 }
 
 func startLoad(t *testing.T, b *realBed, topic string) *steadyLoad {
-	l := &steadyLoad{bed: b, topic: topic, stop: make(chan struct{}), acked: map[int]int{}, seen: map[int]int{}}
+	l := &steadyLoad{bed: b, topic: topic, stop: make(chan struct{}), acked: map[int]int{}, seen: map[int]int{}, last: map[int32]int{}}
 	var err error
 	l.p, err = NewAsyncProducerFromClient(b.c)
 	require.NoError(t, err)
@@ -110,6 +112,10 @@ func (l *steadyLoad) receive() {
 		}
 		n, _ := strconv.Atoi(string(m.Value))
 		l.seen[n]++
+		if before, any := l.last[m.Partition]; any && n <= before {
+			l.mixed++
+		}
+		l.last[m.Partition] = n
 		l.mu.Unlock()
 		l.received.Add(1)
 	}
@@ -141,10 +147,12 @@ func (l *steadyLoad) counts() (acked, failed, seen int) {
 }
 
 // A node is killed under load and comes back: nothing acknowledged is lost, every message has its
-// outcome, the reader goes on by itself (C1), and the node is used again.
+// outcome, the reader goes on by itself (C1), and the node is used again. An idempotent producer
+// beside it also duplicates nothing and keeps the order.
 func TestKafkaNodeIsKilledAndComesBack(t *testing.T) {
 	var answeredBy [4]atomic.Int64 // requests, by node
-	b := newRealBed(t, kafkatest.Exclusive(t, 3), func(c *Config) {
+	cluster := kafkatest.Exclusive(t, 3)
+	b := newRealBed(t, cluster, func(c *Config) {
 		c.Producer.OnRequest = func(i RequestInfo) {
 			if i.Err == nil && i.Broker < 4 {
 				answeredBy[i.Broker].Add(1)
@@ -153,7 +161,10 @@ func TestKafkaNodeIsKilledAndComesBack(t *testing.T) {
 	})
 	name := b.topic(t, 6, map[string]string{"min.insync.replicas": "2"})
 	l := startLoad(t, b, name)
+	exact := newRealBed(t, cluster, func(c *Config) { c.Producer.Idempotent = true })
+	once := startLoad(t, exact, exact.topic(t, 6, map[string]string{"min.insync.replicas": "2"}))
 	l.advance(t, 500)
+	once.advance(t, 500)
 
 	leader, err := b.c.Leader(b.ctx, name, 0)
 	require.NoError(t, err)
@@ -171,6 +182,7 @@ func TestKafkaNodeIsKilledAndComesBack(t *testing.T) {
 	})
 	t.Logf("leaders moved after %v", time.Since(start))
 	l.advance(t, 1000)
+	once.advance(t, 1000)
 	t.Logf("and messages go on after %v", time.Since(start))
 
 	start = time.Now()
@@ -190,6 +202,9 @@ func TestKafkaNodeIsKilledAndComesBack(t *testing.T) {
 	l.advance(t, 1000)
 	require.Eventually(t, func() bool { return answeredBy[victim].Load() > before }, realPatience, 20*time.Millisecond, "the node is used again")
 	l.finish(t)
+	once.finish(t)
+	require.EqualValues(t, once.sent.Load(), once.received.Load(), "no duplicates")
+	require.Zero(t, once.mixed, "in order")
 }
 
 // finish ends the load and balances its books.

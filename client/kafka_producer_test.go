@@ -189,17 +189,22 @@ func TestKafkaEveryAcksCodecAndDepth(t *testing.T) {
 	var lines []string                  // of every message, as the console consumer prints them
 	stored := map[string]record.Codec{} // topic to codec
 	number := 0
-	for ai, acks := range []RequiredAcks{AcksNone, AcksLeader, AcksAll} {
+	for ai, promise := range []struct {
+		name       string
+		acks       RequiredAcks
+		idempotent bool
+	}{{"0", AcksNone, false}, {"1", AcksLeader, false}, {"all", AcksAll, false}, {"idempotent", AcksAll, true}} {
 		for ci, codec := range record.Codecs() {
 			for oi, open := range []int{1, 5} {
 				form := forms[(ai+ci+oi)%len(forms)]
-				name := fmt.Sprintf("%s-%s-%s-%d", prefix, acks, codec, open)
+				name := fmt.Sprintf("%s-%s-%s-%d", prefix, promise.name, codec, open)
 				from := number
 				number += each
-				t.Run(fmt.Sprintf("acks %s, %s, %d in flight, %s", acks, codec, open, form), func(t *testing.T) {
+				t.Run(fmt.Sprintf("acks %s, %s, %d in flight, %s", promise.name, codec, open, form), func(t *testing.T) {
 					require.NoError(t, admin.c.CreateTopics(admin.ctx, TopicSpec{Name: name, Partitions: partitions, ReplicationFactor: 1}))
 					b := newRealBed(t, cluster, func(c *Config) {
-						c.Producer.RequiredAcks, c.Producer.Compression, c.Net.MaxOpenRequests = acks, codec, open
+						c.Producer.RequiredAcks, c.Producer.Idempotent = promise.acks, promise.idempotent
+						c.Producer.Compression, c.Net.MaxOpenRequests = codec, open
 						c.Producer.Flush.MaxMessages = 50 // several batches of each partition in flight
 						c.Producer.Return.Successes = true
 					})
@@ -209,7 +214,7 @@ func TestKafkaEveryAcksCodecAndDepth(t *testing.T) {
 					realSend(t, b.ctx, p, form, msgs)
 					require.NoError(t, p.Close(b.ctx))
 					for _, m := range msgs {
-						require.Equal(t, acks == AcksNone, m.Offset == -1, "acks=0 knows no offsets, others do")
+						require.Equal(t, promise.acks == AcksNone, m.Offset == -1, "acks=0 knows no offsets, others do")
 					}
 					got := b.readBack(t, name, each)
 					requireSamples(t, name, got, msgs)
@@ -341,19 +346,33 @@ func TestKafkaSyncProducer(t *testing.T) {
 
 // A batch that the topic refuses is made smaller until only the message that is too large fails.
 func TestKafkaP25ABatchTooLargeIsSplit(t *testing.T) {
-	b := newRealBed(t, kafkatest.Shared(t, 1), func(c *Config) { c.Net.MaxOpenRequests = 1 })
-	name := b.topic(t, 1, map[string]string{"max.message.bytes": "3000"})
-	p, err := NewAsyncProducerFromClient(b.c)
-	require.NoError(t, err)
-	msgs := samples(name, 0, 1000)
-	msgs[500].Value = make([]byte, 4000)
-	var out tally
-	_, err = p.ProduceRun(b.ctx, msgs, &out)
-	require.NoError(t, err)
-	require.NoError(t, p.Close(b.ctx))
-	out.require(t, 999, 1)
-	require.ErrorIs(t, out.errs[0], wire.ErrMessageTooLarge)
-	requireSamples(t, name, b.readBack(t, name, 999), slices.Delete(msgs, 500, 501))
+	cluster := kafkatest.Shared(t, 1)
+	for _, tc := range []struct {
+		name       string
+		open       int
+		idempotent bool
+	}{
+		{"one in flight", 1, false},
+		{"idempotent, five in flight", 5, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newRealBed(t, cluster, func(c *Config) { c.Net.MaxOpenRequests, c.Producer.Idempotent = tc.open, tc.idempotent })
+			name := b.topic(t, 1, map[string]string{"max.message.bytes": "3000"})
+			p, err := NewAsyncProducerFromClient(b.c)
+			require.NoError(t, err)
+			msgs := samples(name, 0, 3000)
+			msgs[1500].Value = make([]byte, 4000)
+			var out tally
+			for run := range slices.Chunk(msgs, 250) {
+				_, err = p.ProduceRun(b.ctx, run, &out)
+				require.NoError(t, err)
+			}
+			require.NoError(t, p.Close(b.ctx))
+			out.require(t, 2999, 1)
+			require.ErrorIs(t, out.errs[0], wire.ErrMessageTooLarge)
+			requireSamples(t, name, b.readBack(t, name, 2999), slices.Delete(msgs, 1500, 1501))
+		})
+	}
 }
 
 // M6: what is sent to a topic that goes away has its outcome in time, and the producer goes on

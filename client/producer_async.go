@@ -127,10 +127,10 @@ func (p *AsyncProducer) accept(ctx context.Context, run []*ProducerMessage, sink
 	for accepted < len(run) {
 		n := p.sameTopic(run[accepted:])
 		part := run[accepted : accepted+n]
-		if err = p.admit(ctx, part, sink); err != nil {
+		if err := p.admit(ctx, part, sink); err != nil {
 			return accepted, err
 		}
-		if n, err = p.dispatch(ctx, part); err != nil {
+		if n, err := p.dispatch(ctx, part); err != nil {
 			p.withdraw(part[n:])
 			return accepted + n, err
 		}

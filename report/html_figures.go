@@ -100,9 +100,7 @@ func newCard(name, value string, s spread, format func(float64) string, more str
 
 func newRunPage(run *results.Run) runPage {
 	r := runPage{Invalid: !run.Verdict.Valid, Reasons: run.Verdict.Reasons}
-	for _, f := range countFacts(run) {
-		r.Facts = append(r.Facts, f)
-	}
+	r.Facts = append(r.Facts, countFacts(run)...)
 	r.Facts = append(r.Facts, labelled{"measured", duration(float64(run.ElapsedNs)) + ", " + run.Loop + " loop, from " + run.StartedAt.UTC().Format("15:04:05.000 UTC")})
 	r.Facts = append(r.Facts, labelled{"generator", generatorLine(run.Generator)})
 	if b := batchLine(run.Batches); b != "" {

@@ -91,8 +91,7 @@ func replaceFolder(path string, fill func(into string) error) (err error) {
 		return err
 	}
 	if err := os.Rename(fresh, path); err != nil {
-		os.Rename(old, path)
-		return err
+		return errors.Join(err, os.Rename(old, path))
 	}
 	return os.RemoveAll(old)
 }

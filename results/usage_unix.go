@@ -14,7 +14,7 @@ func processUsage() (cpu time.Duration, maxRSS int64) {
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
 		return 0, 0
 	}
-	maxRSS = int64(r.Maxrss)
+	maxRSS = int64(r.Maxrss) //nolint:unconvert // an int32 on some systems
 	if runtime.GOOS != "darwin" && runtime.GOOS != "ios" {
 		maxRSS <<= 10
 	}

@@ -97,7 +97,8 @@ func ParseThreshold(expression string) (Threshold, error) {
 	if t.Op == "==" {
 		t.Op = "="
 	}
-	return t, t.limit(rest, known)
+	err := t.limit(rest, known)
+	return t, err
 }
 
 // limit reads number and unit.

@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 
 	"github.com/klauspost/compress/gzip"
@@ -70,7 +71,7 @@ func (d *Decompressor) decodeGzip(dst, src []byte, limit int) ([]byte, error) {
 		}
 		n, err := d.gzip.Read(dst[len(dst):end])
 		dst = dst[:len(dst)+n]
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return dst, nil
 		}
 		if err != nil {
@@ -98,7 +99,7 @@ func (d *Decompressor) endGzip(dst []byte, limit int) ([]byte, error) {
 		if n > 0 {
 			return nil, &TooLargeError{Codec: Gzip, Limit: limit}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return dst, nil
 		}
 		if err != nil {

@@ -51,7 +51,7 @@ func fuzzRecords(t *testing.T, b *Batch, section []byte) {
 	w.Reset(nil, b.FirstTimestamp)
 	var r Record
 	var messages []message
-	for n := int32(0); n < b.Count; n++ {
+	for range b.Count {
 		rest, err := ReadRecord(section, &r)
 		if err != nil {
 			return

@@ -98,7 +98,8 @@ func TestAppendingToAReadFieldDoesNotTouchTheNext(t *testing.T) {
 	var r Record
 	_, err := ReadRecord(batch[HeaderSize:], &r)
 	require.NoError(t, err)
-	longer := append(r.Key, "XY"...) // as long as the value's length and the value
+	longer := r.Key
+	longer = append(longer, "XY"...) // as long as the value's length and the value
 	require.Equal(t, "kXY", string(longer))
 	require.Equal(t, "v", string(r.Value))
 }

@@ -124,8 +124,7 @@ func (p *Plan) String() string {
 	}
 	fmt.Fprintf(&b, "\nOrder (seed %d):\n", p.Seed)
 	for i, execution := range p.Order {
-		switch {
-		case i == 0 || execution.Repeat != p.Order[i-1].Repeat:
+		if i == 0 || execution.Repeat != p.Order[i-1].Repeat {
 			if i > 0 {
 				b.WriteByte('\n')
 			}

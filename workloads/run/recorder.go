@@ -31,7 +31,7 @@ type recorder struct {
 	lateness                 *hist.Histogram // of waking up, in the measured phase
 	live                     *hist.Histogram // response (service in a closed loop) since last asked
 	liveAcked, liveFailed    int64
-	pad                      [64]byte // no two recorders' locks share a cache line
+	_                        [64]byte // no two recorders' locks share a cache line
 }
 
 func newRecorder(f *frame) *recorder {

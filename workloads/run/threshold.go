@@ -136,13 +136,10 @@ func (o *Outcome) LagGrowth() (perSecond float64, known bool) {
 
 // printFigure prints a figure in the unit of the expression.
 func printFigure(t workloads.Threshold, v float64) string {
-	one := 1.0
-	if t.Value != 0 {
-		one = t.Limit() / t.Value
-	} else {
+	if t.Value == 0 {
 		t.Value = 1
-		one = t.Limit()
 	}
+	one := t.Limit() / t.Value
 	v /= one
 	text := strconv.FormatFloat(v, 'g', 4, 64)
 	if math.Abs(v) >= 1000 || v == math.Trunc(v) {

@@ -46,7 +46,7 @@ func (t *timeline) windows(elapsed int64) []results.Window {
 	step := t.frame.interval
 	n := int((elapsed + step - 1) / step)
 	var list []results.Window
-	for i := 0; i < max(n, len(t.cells)); i++ {
+	for i := range max(n, len(t.cells)) {
 		w := results.Window{StartNs: int64(i) * step, LengthNs: step, Lag: -1}
 		if i < n {
 			w.LengthNs = min(step, elapsed-w.StartNs)

@@ -55,7 +55,7 @@ func (e *OpenError) Unwrap() []error { return []error{e.Kind, e.Err} }
 // Class for wire.Classify. Nothing of the caller's was sent. What a broker that starts, stops or
 // is overloaded can cause is retriable; what only a change of the configuration can cure is fatal.
 func (e *OpenError) Class() wire.Class {
-	switch e.Kind {
+	switch e.Kind { //nolint:errorlint // Kind is always one of the sentinels themselves
 	case ErrCancelled:
 		return wire.DefinitelyRefused
 	case ErrAddress, ErrTLSPort, ErrPlaintextPort, ErrNotKafka, ErrCertificate, ErrClientCertificate:

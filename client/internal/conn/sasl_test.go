@@ -50,8 +50,8 @@ func TestSASLAgainstKfake(t *testing.T) {
 			for range 2 { // an Authenticator serves many connections
 				c, err := Open(t.Context(), addr, Options{SASL: right})
 				require.NoError(t, err)
-				defer c.Close(nil)
 				_, err = c.Do(t.Context(), metadata())
+				c.Close(nil)
 				require.NoError(t, err)
 			}
 			_, err := Open(t.Context(), addr, Options{SASL: must(mechanism("user", password+"!"))})

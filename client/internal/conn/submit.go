@@ -154,7 +154,8 @@ func (c *Conn) write(call *Call, slot bool) (written time.Time, err error) {
 
 // frame builds header and body in out, and returns their size.
 func (c *Conn) frame(call *Call) int {
-	h := append(c.head[:0], 0, 0, 0, 0)
+	h := c.head[:0]
+	h = append(h, 0, 0, 0, 0)
 	h = wire.AppendInt16(h, call.Key)
 	h = wire.AppendInt16(h, call.Version)
 	h = wire.AppendInt32(h, c.corr)

@@ -50,7 +50,7 @@ func run(t *testing.T, script Script) *Server {
 func TestApiVersions(t *testing.T) {
 	s := run(t, Script{Versions: map[int16]wire.Range{18: {Min: 0, Max: 3}, 0: {Min: 3, Max: 9}}, Features: map[string]int16{"f": 2}})
 	c := dial(t, s)
-	for v := int16(0); v <= 4; v++ {
+	for v := range int16(5) {
 		req := kmsg.NewPtrApiVersionsRequest()
 		req.SetVersion(v)
 		body := ask(t, c, req, int32(v))
@@ -74,7 +74,7 @@ func TestHandleSeesTheRequest(t *testing.T) {
 		got <- r
 		return Respond(r, kmsg.NewPtrHeartbeatResponse())
 	}})
-	for v := int16(0); v <= 4; v++ { // version 4 has flexible headers
+	for v := range int16(5) { // version 4 has flexible headers
 		c := dial(t, s)
 		req := kmsg.NewPtrHeartbeatRequest()
 		req.Group = "g"

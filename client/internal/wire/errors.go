@@ -73,10 +73,11 @@ func (e *AnsweredError) Unwrap() error { return e.Kafka }
 // ErrorWith is ErrorFor with the message that the broker sent beside the code, if any.
 func ErrorWith(code int16, message *string) error {
 	err := ErrorFor(code)
-	if err == nil || message == nil || *message == "" {
+	var kafka *KafkaError
+	if message == nil || *message == "" || !errors.As(err, &kafka) {
 		return err
 	}
-	return &AnsweredError{Kafka: err.(*KafkaError), Text: OneLine(*message)}
+	return &AnsweredError{Kafka: kafka, Text: OneLine(*message)}
 }
 
 // OneLine makes what a broker wrote fit for an error: one line, printable, at most 300 bytes.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"testing"
 
@@ -163,7 +164,7 @@ func FuzzReader(f *testing.F) {
 			if r.Remaining() < 0 || r.Remaining() > before || r.Offset()+r.Remaining() != len(b) {
 				t.Fatalf("op %d moved from %d to %d left", op, before, r.Remaining())
 			}
-			if failed != nil && (r.Err() != failed || n != 0) {
+			if failed != nil && (!errors.Is(r.Err(), failed) || n != 0) {
 				t.Fatal("an error did not stick")
 			}
 		}

@@ -68,7 +68,7 @@ func TestIntegrity(t *testing.T) {
 		return k
 	}
 	corrupted := int64(0) // of those not lost; the warm-up's count too
-	for number := int64(0); number < 11_002; number++ {
+	for number := range int64(11_002) {
 		if number%1250 == 1249 && number%500 != 499 {
 			corrupted++
 		}

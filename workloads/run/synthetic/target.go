@@ -192,8 +192,8 @@ func (t *Target) answer(ctx context.Context) {
 	defer timer.Stop()
 	var batch []entry
 	for {
-		wait := time.Hour
-		batch, wait = t.due(batch[:0])
+		due, wait := t.due(batch[:0])
+		batch = due
 		if len(batch) > 0 {
 			report(batch)
 			t.mu.Lock()
