@@ -34,7 +34,7 @@ func TestFetchBatchAllocatesNothing(t *testing.T) {
 			r.mu.Unlock()
 			for total := 0; total < len(msgs); {
 				n, err := r.FetchBatch(b.ctx, buf)
-				if err != nil || string(buf[0].Headers[0].Key) != "trace" || buf[n-1].Offset != int64(total+n-1) {
+				if err != nil || buf[0].Headers[0].Key != "trace" || buf[n-1].Offset != int64(total+n-1) {
 					t.Fatal(n, err)
 				}
 				total += n
@@ -81,7 +81,7 @@ func BenchmarkFetchBatch(b *testing.B) {
 	require.NoError(b, err)
 	defer r.Close()
 	buf := make([]Message, 1024)
-	n, err := r.FetchBatch(b.Context(), buf)
+	_, err = r.FetchBatch(b.Context(), buf)
 	require.NoError(b, err)
 	b.SetBytes(int64(len(buf[0].Value)))
 	b.ReportAllocs()
@@ -89,7 +89,8 @@ func BenchmarkFetchBatch(b *testing.B) {
 	start := time.Now()
 	total := 0
 	for total < b.N {
-		if n, err = r.FetchBatch(b.Context(), buf); err != nil {
+		n, err := r.FetchBatch(b.Context(), buf)
+		if err != nil {
 			b.Fatal(err)
 		}
 		total += n

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -52,13 +53,17 @@ func (e *OpenError) Error() string {
 
 func (e *OpenError) Unwrap() []error { return []error{e.Kind, e.Err} }
 
+// fatalKinds are the kinds that only a change of the configuration can cure.
+var fatalKinds = []error{ErrAddress, ErrTLSPort, ErrPlaintextPort, ErrNotKafka, ErrCertificate, ErrClientCertificate}
+
 // Class for wire.Classify. Nothing of the caller's was sent. What a broker that starts, stops or
 // is overloaded can cause is retriable; what only a change of the configuration can cure is fatal.
 func (e *OpenError) Class() wire.Class {
-	switch e.Kind { //nolint:errorlint // Kind is always one of the sentinels themselves
-	case ErrCancelled:
+	kind := e.Kind // always one of the sentinels themselves
+	switch {
+	case errors.Is(kind, ErrCancelled):
 		return wire.DefinitelyRefused
-	case ErrAddress, ErrTLSPort, ErrPlaintextPort, ErrNotKafka, ErrCertificate, ErrClientCertificate:
+	case slices.Contains(fatalKinds, kind):
 		return wire.Fatal | wire.DefinitelyRefused
 	}
 	return wire.Retriable | wire.RefreshMetadata | wire.DefinitelyRefused
