@@ -10,6 +10,7 @@ package kafkatest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,7 +53,7 @@ func take(t testing.TB, nodes, how int) *Cluster {
 	f, err := os.Open(filepath.Join(c.Dir, "cluster"))
 	require.NoError(t, err, "%s_DIR must be the folder of a cluster that docker/kafka started", name)
 	for {
-		if err = syscall.Flock(int(f.Fd()), how); err != syscall.EINTR {
+		if err = syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
