@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -27,7 +28,7 @@ func newProgress(w io.Writer, quiet bool, runs int) progress {
 	switch {
 	case quiet:
 		return silent{}
-	case isTerminal(w):
+	case isTerminal(w) && hasRoom(w):
 		return &bar{w: w, runs: runs}
 	}
 	return &lines{w: w, runs: runs}
@@ -70,23 +71,22 @@ func (l *lines) end() {}
 
 // bar is for terminals: one line that is drawn over.
 type bar struct {
-	w     io.Writer
-	runs  int
-	all   *mpb.Progress
-	one   *mpb.Bar
-	text  string
-	phase run.Phase
+	w    io.Writer
+	runs int
+	all  *mpb.Progress
+	one  *mpb.Bar
+	text atomic.Value // string; read by the goroutine that draws
 }
 
 func (b *bar) begin(order int, p *plan.Point) {
 	b.stop()
 	name := title(order, b.runs, p)
 	b.all = mpb.New(mpb.WithOutput(b.w), mpb.WithWidth(24), mpb.WithAutoRefresh())
-	b.text, b.phase = "preparing", ""
+	b.text.Store(string(run.PhasePrepare))
 	b.one = b.all.New(0, mpb.BarStyle().Lbound("").Rbound("").Filler("━").Tip("━").Padding("─"),
 		mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return name })),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.text })),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.text.Load().(string) })),
 	)
 }
 
@@ -94,7 +94,7 @@ func (b *bar) update(p run.Progress) {
 	if b.one == nil {
 		return
 	}
-	b.text = standing(p)
+	b.text.Store(standing(p))
 	if total := max(p.Total, p.Elapsed) + 1; total > 1 {
 		b.one.SetTotal(int64(total), false)
 		b.one.SetCurrent(int64(p.Elapsed))
