@@ -39,6 +39,9 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 		return nil, err
 	}
 	b := &bench{o: o, plan: p, stop: stop, cluster: c, dir: dir, show: newProgress(errOut, o.quiet, len(p.Order))}
+	if w, ok := b.show.(io.Writer); ok {
+		stop.tellOn(w)
+	}
 	described, err := c.describe(stop.soft, cfg)
 	if err != nil {
 		c.close()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -74,6 +75,7 @@ type bar struct {
 	w    io.Writer
 	runs int
 	all  *mpb.Progress
+	over atomic.Pointer[mpb.Progress] // all, for Write
 	one  *mpb.Bar
 	text atomic.Value // string; read by the goroutine that draws
 }
@@ -82,6 +84,7 @@ func (b *bar) begin(order int, p *plan.Point) {
 	b.stop()
 	name := title(order, b.runs, p)
 	b.all = mpb.New(mpb.WithOutput(b.w), mpb.WithWidth(24), mpb.WithAutoRefresh())
+	b.over.Store(b.all)
 	b.text.Store(string(run.PhasePrepare))
 	b.one = b.all.New(0, mpb.BarStyle().Lbound("").Rbound("").Filler("━").Tip("━").Padding("─"),
 		mpb.BarRemoveOnComplete(),
@@ -116,7 +119,19 @@ func (b *bar) stop() {
 	}
 	b.one.Abort(true)
 	b.all.Wait()
+	b.over.Store(nil)
 	b.one, b.all = nil, nil
+}
+
+// Write puts a line above the bar, which would draw over what is written past it. It is safe for
+// concurrent use with the other methods.
+func (b *bar) Write(p []byte) (int, error) {
+	if over := b.over.Load(); over != nil {
+		if _, err := over.Write(bytes.TrimLeft(p, "\n")); err == nil {
+			return len(p), nil
+		}
+	}
+	return b.w.Write(p)
 }
 
 // title is where in the plan a run is.

@@ -25,11 +25,12 @@ type stopper struct {
 	watched sync.WaitGroup
 
 	mu   sync.Mutex
-	last []func() // what to do before the process ends at once
+	out  io.Writer // for what it has to say
+	last []func()  // what to do before the process ends at once
 }
 
 func newStopper(errOut io.Writer) *stopper {
-	s := &stopper{signals: make(chan os.Signal, 2), done: make(chan struct{})}
+	s := &stopper{signals: make(chan os.Signal, 2), done: make(chan struct{}), out: errOut}
 	s.soft, s.cancel = context.WithCancelCause(context.Background())
 	s.hard, s.cancelHard = context.WithCancelCause(context.Background())
 	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM)
@@ -51,7 +52,9 @@ func (s *stopper) watch(errOut io.Writer) {
 			_, _ = fmt.Fprintln(errOut, "kbench: stopped at once; what was finished before is kept")
 			s.atOnce()
 		}
-		_, _ = fmt.Fprintln(errOut, "\ninterrupted: waiting shortly for what is in flight; Ctrl-C again stops at once")
+		s.mu.Lock()
+		_, _ = fmt.Fprintln(s.out, "\ninterrupted: waiting shortly for what is in flight; Ctrl-C again stops at once")
+		s.mu.Unlock()
 		s.cancel(run.ErrInterrupted)
 	}
 }
@@ -65,6 +68,13 @@ func (s *stopper) atOnce() {
 		f()
 	}
 	os.Exit(codeInterrupted)
+}
+
+// tellOn has the first interrupt told on w from now on.
+func (s *stopper) tellOn(w io.Writer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out = w
 }
 
 // beforeExit has f called before the process ends at once.

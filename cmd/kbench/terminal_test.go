@@ -78,6 +78,7 @@ func TestRunOnATerminal(t *testing.T) {
 	for _, part := range []string{"Ctrl-C again stops at once", "INVALID", "\x1b[31;1m", "\x1b[0m", "what was measured is kept"} {
 		require.Contains(t, screen.String(), part)
 	}
+	require.Regexp(t, `\x1b\[Jinterrupted: waiting`, screen.String(), "told above the bar, which would draw over it")
 	require.True(t, loadResult(t, filepath.Join(cmd.Dir, "r")).Interrupted)
 }
 
