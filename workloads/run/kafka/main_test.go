@@ -31,7 +31,7 @@ func load(messages int64) workloads.Definition {
 	d := workloads.Default()
 	d.Name = "target test"
 	d.Topics.Partitions = 6
-	d.Producers.Count, d.Producers.Rate, d.Producers.Messages = 2, 2000, messages
+	d.Producers.Count, d.Producers.Rate, d.Producers.Messages = 2, 1000, messages
 	d.Consumers.Count = 2
 	d.Payload.Size = 100
 	d.Phases.WarmUp, d.Phases.Duration, d.Phases.Drain = 200*time.Millisecond, 0, time.Minute
