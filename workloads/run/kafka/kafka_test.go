@@ -49,9 +49,11 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 	}
 }
 
-// The first message of a topic that was just made is not lost, though nobody would tell.
+// The first message of a topic that was just made is not lost, though nobody would tell. Without
+// followers: those of a new topic may take a second to begin, while what is written and not
+// replicated cannot be read.
 func TestKafkaNothingIsLostWithoutAcks(t *testing.T) {
-	cluster := kafkatest.Shared(t, 3)
+	cluster := kafkatest.Shared(t, 1)
 	for range 3 {
 		b := bench{d: load(2000), cfg: client.NewConfig(), acks: run.AckMeaningWritten}
 		b.cfg.Producer.RequiredAcks = client.AcksNone
