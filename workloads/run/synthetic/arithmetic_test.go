@@ -20,7 +20,7 @@ func TestCheck04NoInventedSamples(t *testing.T) {
 	require.EqualValues(t, 10_000, c.Attempted)
 	require.EqualValues(t, 1000, c.Unknown)
 	require.EqualValues(t, 900, c.Failed)
-	require.Contains(t, out.Run.Verdict.Reasons[len(out.Run.Verdict.Reasons)-1], "1000 messages had no outcome when the drain of 5s ended")
+	require.Contains(t, out.Run.Verdict.Reasons[len(out.Run.Verdict.Reasons)-1], "1000 messages have no known outcome (drain 5s)")
 	near(t, 6*time.Second, out.Run.Series[results.SeriesUnknown].MaxNs, "age of the oldest unknown one at the drain's end")
 }
 

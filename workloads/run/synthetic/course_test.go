@@ -85,7 +85,7 @@ func TestDueAndNeverTaken(t *testing.T) {
 	require.EqualValues(t, 6000, out.Run.Counts.Unknown)
 	near(t, 11*time.Second, out.Run.Series[results.SeriesUnknown].MaxNs, "age")
 	require.Contains(t, out.Run.Verdict.Reasons[len(out.Run.Verdict.Reasons)-1],
-		"6000 messages had no outcome when the drain of 5s ended, limit 0 (5900 of them were never taken by the client)")
+		"6000 messages have no known outcome (drain 5s), limit 0 (5900 of them were never taken by the client)")
 }
 
 func TestInterrupt(t *testing.T) {
