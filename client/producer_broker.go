@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kbench/kbench/client/internal/conn"
+	"github.com/kbench/kbench/client/internal/produce"
 	"github.com/kbench/kbench/client/record"
 )
 
@@ -287,6 +288,7 @@ func (b *brokerProducer) request() *request {
 	}
 	r := &request{broker: b}
 	r.call.Done = r.done
+	r.collect = func(o *produce.Outcome) { r.outcomes = append(r.outcomes, *o) }
 	return r
 }
 

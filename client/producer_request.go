@@ -21,9 +21,12 @@ type request struct {
 	call    conn.Call
 	encoder produce.Encoder
 	answer  produce.Answer
-	seen    int // batches that the answer has told about
-	times   conn.Times
-	info    RequestInfo
+	// outcomes are what the answer says of partitions; collect adds one, and is made once.
+	outcomes []produce.Outcome
+	collect  func(*produce.Outcome)
+	seen     int // batches that outcomes have told about
+	times    conn.Times
+	info     RequestInfo
 }
 
 // RequestInfo describes one finished Produce request; see ProducerConfig.OnRequest.
@@ -103,21 +106,23 @@ func sortByTopic(bs []*batch) {
 	}
 }
 
-// done takes the answer apart, or the failure; see conn.Call.
+// done takes the answer apart, or the failure; see conn.Call. Who asked to be told of requests is
+// told before the outcomes are, so that what a message's sender knows includes its request.
 func (r *request) done(body []byte, t conn.Times, err error) {
 	r.times = t
 	switch {
 	case err != nil:
+		r.report(err)
 		r.failed(err)
 	case r.call.NoResponse:
 		r.times.Read = t.Written
+		r.report(nil)
 		for _, b := range r.batches {
 			r.acked(b, -1)
 		}
 	default:
 		r.answered(body)
 	}
-	r.report(err)
 	r.broker.outstanding.Add(-1)
 	r.broker.reuse(r)
 }
@@ -132,16 +137,29 @@ func (r *request) report(err error) {
 // answered reads the answer and decides each batch it tells about; one it leaves out has an
 // unknown outcome.
 func (r *request) answered(body []byte) {
-	throttle, err := r.answer.Read(body, r.call.Version, r.outcome)
-	if err == nil && r.seen < len(r.batches) {
+	r.outcomes = r.outcomes[:0]
+	throttle, err := r.answer.Read(body, r.call.Version, r.collect)
+	if err == nil && len(r.outcomes) < len(r.batches) {
 		err = errors.New("the broker's answer leaves out a partition of the request")
 	}
 	if err != nil {
-		r.failed(&conn.DecodeError{Key: produceKey, Version: r.call.Version, Err: err})
-		return
+		err = &conn.DecodeError{Key: produceKey, Version: r.call.Version, Err: err}
+	} else {
+		r.info.Throttle = throttle
+		r.conn.Throttle(throttle)
 	}
-	r.info.Throttle = throttle
-	r.conn.Throttle(throttle)
+	r.report(err)
+	for i := range r.outcomes {
+		r.outcome(&r.outcomes[i])
+	}
+	clear(r.outcomes) // they alias the answer
+	if err == nil && r.seen < len(r.batches) {
+		err = &conn.DecodeError{Key: produceKey, Version: r.call.Version,
+			Err: errors.New("the broker's answer is about partitions that were not asked about")}
+	}
+	if err != nil {
+		r.failed(err)
+	}
 }
 
 // failed is for a request without a (readable) answer: its undecided batches are tried again,
