@@ -151,7 +151,10 @@ func pointConfig(p *plan.Point) (*client.Config, error) {
 	if err := cfg.Apply(p.Client...); err != nil {
 		return nil, err
 	}
-	return cfg, cfg.Validate()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return cfg, nil
 }
 
 // keep writes a run's files and the result with it, so that what is on disk is always whole.

@@ -51,6 +51,9 @@ func newBrokerCommand() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			cmd.SilenceUsage = true
+			if err := options.Validate(); err != nil {
+				return usage(err)
+			}
 			var stdin io.Reader
 			if lifeline {
 				stdin = cmd.InOrStdin()

@@ -136,7 +136,7 @@ func silentPort(t *testing.T) *mutePort {
 			if err != nil {
 				return
 			}
-			defer func() { _ = c.Close() }() // with the test
+			t.Cleanup(func() { _ = c.Close() })
 			select {
 			case s.accepted <- struct{}{}:
 			default:

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -57,9 +56,7 @@ func newRunCommand() *cobra.Command {
 		Long:    runLong + exitCodesHelp,
 		Example: runExample,
 		Args:    atMostOne,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.run(cmd, args)
-		},
+		RunE:    o.run,
 	}
 	o.addFlags(cmd)
 	f := cmd.Flags()
@@ -212,9 +209,4 @@ func runs(n int, takes time.Duration) string {
 		s = "one run"
 	}
 	return s + ", about " + takes.Round(time.Second).String()
-}
-
-// background is a context for what must be finished although everything else has ended.
-func background(d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), d)
 }

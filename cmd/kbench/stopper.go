@@ -62,8 +62,7 @@ func (s *stopper) watch(errOut io.Writer) {
 // atOnce ends the process.
 func (s *stopper) atOnce() {
 	s.cancelHard(run.ErrInterrupted)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.Lock() // for good: nothing is added any more
 	for _, f := range s.last {
 		f()
 	}
