@@ -11,38 +11,56 @@ type Header = record.Header
 
 // ProducerMessage is one message to send. The producer reads it until its outcome has been
 // delivered; until then it must not be changed, and afterwards it may be used again.
+//
+// On 64-bit machines the fields lie in three cache lines: what is sent, what goes with it, and what
+// the outcome is about, so that delivering an outcome touches one of them.
 type ProducerMessage struct {
 	// Topic is where the message goes.
 	Topic string
 	// Key and Value are the bytes sent; nil is null, which is distinct from empty. They are
 	// copied into a batch some time between the call and the outcome.
 	Key, Value []byte
-	Headers    []Header
+
+	Headers []Header
 	// Timestamp is the time of the message, to the millisecond. The zero value means the time
 	// the message reached its batch, read once for a run of messages.
 	Timestamp time.Time
+	one       [1]*ProducerMessage // a run of this message alone, without an allocation
+	placed    bool                // Partition is decided
+
 	// Partition is read by the manual partitioner, and written with the outcome: the partition
 	// the message was sent to, −1 when it never got one.
 	Partition int32
+	books     books
 	// Offset is written with the outcome: the offset in the partition, −1 where the broker does
 	// not tell (acks=0, failures, some duplicates).
 	Offset int64
-	// Waited is written when the message is handed over: when there was room for it, if it had to
-	// wait for the producer's bounds, else zero. It carries a monotonic reading.
-	Waited time.Time
 	// Metadata belongs to the caller and is not sent.
 	Metadata any
-
 	// Where the outcome goes; set by the entry points, read once by deliver.
-	sink deliveries
-	done func(*ProducerMessage, error)
-	// size is what Key and Value and Headers count against the producer's buffer bound.
-	size  int32
-	epoch uint8 // see accounts
-	// placed is set once Partition is decided.
-	placed bool
-	// one makes a run of this message alone without an allocation.
-	one [1]*ProducerMessage
+	sink   deliveries
+	done   func(*ProducerMessage, error)
+	waited int64 // see Waited; nanoseconds since origin, 0: it did not wait
+}
+
+// books is what a message holds of its producer's bounds: its size in bytes, and in the lowest bit
+// its epoch (see accounts).
+type books uint32
+
+func enter(size int, epoch uint8) books { return books(min(size, 1<<31-1))<<1 | books(epoch&1) }
+func (b books) size() int               { return int(b >> 1) }
+func (b books) epoch() uint8            { return uint8(b & 1) }
+
+// origin is what short instants are counted from.
+var origin = time.Now()
+
+// Waited is when there was room for the message, if it had to wait for the producer's bounds when
+// it was handed over, else zero. It carries a monotonic reading. Ask once the outcome is there.
+func (m *ProducerMessage) Waited() time.Time {
+	if m.waited == 0 {
+		return time.Time{}
+	}
+	return origin.Add(time.Duration(m.waited))
 }
 
 // payloadBytes is what a message counts against the bound in bytes.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/kbench/kbench/client/record"
 )
@@ -161,9 +160,9 @@ func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink 
 	}
 	size := int64(0)
 	for _, m := range run {
-		m.sink, m.placed, m.Waited = sink, false, time.Time{}
-		m.size = int32(min(m.payloadBytes(), 1<<31-1))
-		size += int64(m.size)
+		m.sink, m.placed, m.waited = sink, false, 0
+		m.books = enter(m.payloadBytes(), 0)
+		size += int64(m.books.size())
 	}
 	waited, err := p.buffer.acquire(ctx, p.life.Done(), int64(len(run)), size)
 	if err != nil {
@@ -173,8 +172,10 @@ func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink 
 		noteWait(run)
 	}
 	epoch := p.accounts.accepted(int64(len(run)))
-	for _, m := range run {
-		m.epoch = epoch
+	if epoch != 0 {
+		for _, m := range run {
+			m.books |= books(epoch)
+		}
 	}
 	if p.refuses(sink) { // Close may have looked at the books before this entry
 		p.withdraw(run)
@@ -189,8 +190,8 @@ func (p *AsyncProducer) refuses(sink deliveries) bool { return p.closing.Load() 
 // withdraw takes messages that were not accepted after all out of the books.
 func (p *AsyncProducer) withdraw(run []*ProducerMessage) {
 	for _, m := range run {
-		p.buffer.release(1, int64(m.size))
-		p.accounts.decided(m.epoch, 1)
+		p.buffer.release(1, int64(m.books.size()))
+		p.accounts.decided(m.books.epoch(), 1)
 	}
 }
 
@@ -214,7 +215,7 @@ func (p *AsyncProducer) dispatch(ctx context.Context, run []*ProducerMessage) (i
 
 func (p *AsyncProducer) fits(m *ProducerMessage) bool {
 	limit := p.cfg.Producer.MaxMessageBytes
-	return int(m.size)+record.HeaderSize+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit || batchSize(m) <= limit
+	return m.books.size()+record.HeaderSize+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit || batchSize(m) <= limit
 }
 
 // batchSize is the size of a batch with nothing but m.

@@ -78,7 +78,7 @@ func (b *batch) full(m *ProducerMessage, ts int64, limit, most int) bool {
 	if most > 0 && n >= most {
 		return true
 	}
-	if b.builder.Len()+int(m.size)+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit {
+	if b.builder.Len()+m.books.size()+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit {
 		return false
 	}
 	return b.builder.SizeWith(ts, m.Key, m.Value, m.Headers) > limit

@@ -128,7 +128,7 @@ func (r *results) accept(run []*ProducerMessage) {
 
 // refuse fails a message that never came into the books.
 func (r *results) refuse(m *ProducerMessage, err error) {
-	m.Partition, m.Offset, m.size = -1, -1, 0
+	m.Partition, m.Offset, m.books = -1, -1, 0
 	if r.p.life.Err() != nil {
 		err = ErrClosed
 	}
@@ -164,7 +164,7 @@ func (r *results) put(run []*ProducerMessage, d Delivery) {
 	}
 	for _, m := range run {
 		if !want {
-			r.p.buffer.release(1, int64(m.size))
+			r.p.buffer.release(1, int64(m.books.size()))
 		}
 	}
 	if !want {
@@ -212,7 +212,7 @@ func (r *results) deliver() {
 
 func (r *results) write(batch []outcome) {
 	for _, o := range batch {
-		size := int64(o.m.size)
+		size := int64(o.m.books.size())
 		if o.err == nil {
 			select {
 			case r.successes <- o.m:

@@ -2,47 +2,56 @@ package client
 
 // decide gives every message of a batch its outcome.
 func (p *AsyncProducer) decide(b *batch, d Delivery, baseOffset int64) {
-	for i, m := range b.msgs {
-		m.Partition = b.p.number
-		m.Offset = -1
-		if baseOffset >= 0 {
-			m.Offset = baseOffset + int64(i)
-		}
-	}
-	p.deliver(b.msgs, d)
+	p.deliver(b.msgs, b.p.number, baseOffset, d)
 }
 
 // fail gives messages that never came into a batch their outcome.
 func (p *AsyncProducer) fail(msgs []*ProducerMessage, err error) {
-	for _, m := range msgs {
-		m.Partition, m.Offset = -1, -1
-	}
-	p.deliver(msgs, Delivery{Err: err})
+	p.deliver(msgs, -1, -1, Delivery{Err: err})
 }
 
 // deliver hands outcomes to where they are wanted, in runs with the same destination, and gives
-// back what the messages held of the producer's bounds.
-func (p *AsyncProducer) deliver(msgs []*ProducerMessage, d Delivery) {
+// back what the messages held of the producer's bounds. baseOffset is the first message's, −1
+// when it is not known.
+func (p *AsyncProducer) deliver(msgs []*ProducerMessage, partition int32, baseOffset int64, d Delivery) {
 	if d.Err != nil {
 		p.failures.Add(int64(len(msgs)))
 	}
 	for len(msgs) > 0 {
-		sink, epoch := msgs[0].sink, msgs[0].epoch
-		n, size := 0, int64(0)
-		for ; n < len(msgs) && msgs[n].sink == sink && msgs[n].epoch == epoch; n++ {
-			size += int64(msgs[n].size)
-		}
+		n, size := settle(msgs, partition, baseOffset)
 		run := msgs[:n]
 		msgs = msgs[n:]
+		if baseOffset >= 0 {
+			baseOffset += int64(n)
+		}
+		sink, epoch := run[0].sink, run[0].books.epoch()
 		if sink == nil { // the channels give back when they have been read
 			p.results.put(run, d)
-			p.accounts.decided(epoch, int64(n))
-			continue
+		} else {
+			p.buffer.release(int64(n), size)
+			p.hand(sink, run, d)
 		}
-		p.buffer.release(int64(n), size)
-		p.hand(sink, run, d)
 		p.accounts.decided(epoch, int64(n))
 	}
+}
+
+// settle writes where messages went into a run of them with the same destination and epoch, short
+// enough to be in the cache still when the user looks at it. It returns the run's length and what
+// it holds of the bound in bytes.
+func settle(msgs []*ProducerMessage, partition int32, baseOffset int64) (n int, size int64) {
+	sink, epoch := msgs[0].sink, msgs[0].books.epoch()
+	for _, m := range msgs[:min(len(msgs), chunk)] {
+		if m.sink != sink || m.books.epoch() != epoch {
+			break
+		}
+		m.Partition, m.Offset = partition, -1
+		if baseOffset >= 0 {
+			m.Offset = baseOffset + int64(n)
+		}
+		size += int64(m.books.size())
+		n++
+	}
+	return n, size
 }
 
 // hand calls the user's code, whose panics stay there.

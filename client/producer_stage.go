@@ -59,9 +59,9 @@ func (s *stage) push(ctx context.Context, abort <-chan struct{}, run []*Producer
 
 // noteWait says that what is left of a run waited until now.
 func noteWait(run []*ProducerMessage) {
-	now := time.Now()
+	now := int64(time.Since(origin))
 	for _, m := range run {
-		m.Waited = now
+		m.waited = now
 	}
 }
 

@@ -167,8 +167,8 @@ func (p *producer) Delivered(batch []*client.ProducerMessage, d client.Delivery)
 		for i, m := range batch[:n] {
 			s := m.Metadata.(*slot)
 			s.Partition, s.Err, s.Unknown = m.Partition, err, unknown
-			if !m.Waited.IsZero() {
-				s.Accepted = max(s.Accepted, p.target.since(m.Waited))
+			if room := m.Waited(); !room.IsZero() {
+				s.Accepted = max(s.Accepted, p.target.since(room))
 			}
 			out[i] = &s.Message
 		}
