@@ -158,7 +158,7 @@ func NewConfig() *Config {
 	}
 	c.Metadata = MetadataConfig{
 		RefreshFrequency: 10 * time.Minute, Timeout: 30 * time.Second,
-		Retry: RetryConfig{Max: 10, Backoff: 100 * time.Millisecond, MaxBackoff: time.Second},
+		Retry: RetryConfig{Max: 5, Backoff: 100 * time.Millisecond, MaxBackoff: time.Second},
 	}
 	c.Producer = ProducerConfig{
 		MaxMessageBytes: 1_000_000, MaxRequestBytes: 100 << 20, RequiredAcks: AcksAll,

@@ -54,6 +54,11 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 	if !o.quiet {
 		announce(errOut, def, p, c)
 	}
+	if c.child == nil && def.Topics.Name == "" {
+		stop.beforeExit(func() {
+			_, _ = fmt.Fprintln(errOut, "kbench: stopped at once: topics of this run, named kbench-…, may be left on the cluster")
+		})
+	}
 	return b, nil
 }
 

@@ -136,7 +136,7 @@ func (j *judge) cpu() {
 		j.invalid("the generator was too busy: %s", used)
 		return
 	}
-	ceiling := "`kbench ceiling` tells what it can do with no cluster behind it"
+	ceiling := "run it against `kbench broker --discard` to see what the generator can do"
 	if f.Ceiling > 0 {
 		ceiling = fmt.Sprintf("with no cluster behind it it does %s messages/s", number(f.Ceiling))
 	}
