@@ -30,14 +30,17 @@ func on(c *kafkatest.Cluster, dir string) []string {
 	return []string{"-b", strings.Join(c.Bootstrap, ","), "--out", dir}
 }
 
-// kafkaTopics lists the topics of a cluster.
+// kafkaTopics lists the topics of a cluster that this package's runs have made. Tests of other
+// packages share the cluster: theirs, and Kafka's own, are left out.
 func kafkaTopics(t *testing.T, c *kafkatest.Cluster) []string {
 	cl, err := client.NewClient(c.Bootstrap, nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, cl.Close()) }()
 	all, err := cl.Topics(t.Context())
 	require.NoError(t, err)
-	return all
+	return slices.DeleteFunc(all, func(name string) bool {
+		return !strings.HasPrefix(name, "kbench-") || strings.HasPrefix(name, "kbench-target-test-")
+	})
 }
 
 // requireWholeRun checks a run in which nothing went wrong, and what is told about its topic.
