@@ -5,6 +5,7 @@ package report
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -128,10 +129,10 @@ func eval[T any](b *browser, script string) T {
 	return v
 }
 
-// written writes the report of a fixture and gives the page's path.
+// written writes the page of a fixture, without the plots beside it, and gives its path.
 func written(t *testing.T, f fixture) string {
 	t.Helper()
-	require.NoError(t, Write(f.dir, f.result))
+	require.NoError(t, f.dir.WriteFile(HTMLFile, func(w io.Writer) error { return HTML(w, f.result, f.dir) }))
 	return filepath.Join(f.dir.Path(), HTMLFile)
 }
 
