@@ -12,6 +12,7 @@ import (
 func (c *Config) Validate() error {
 	var p problems
 	p.atLeast("channelBufferSize", c.ChannelBufferSize, 0)
+	p.atMost("channelBufferSize", c.ChannelBufferSize, 1<<24)
 	c.Net.validate(&p)
 	c.Metadata.validate(&p)
 	c.Producer.validate(&p, c.Net)
@@ -34,6 +35,12 @@ func (p *problems) add(key, format string, a ...any) {
 func (p *problems) atLeast(key string, v, low int) {
 	if v < low {
 		p.add(key, "is %d, must be at least %d", v, low)
+	}
+}
+
+func (p *problems) atMost(key string, v, high int) {
+	if v > high {
+		p.add(key, "is %d, must be at most %d", v, high)
 	}
 }
 

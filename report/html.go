@@ -85,7 +85,7 @@ func newPage(v *view) (*page, error) {
 		d.Banners = append(d.Banners, noteEmbedded)
 	}
 	if t.interrupted {
-		d.Banners = append(d.Banners, "interrupted: what was finished is all here")
+		d.Banners = append(d.Banners, "not finished: what was measured until then is all here")
 	}
 	d.fill(v)
 	for _, src := range v.sources {

@@ -43,7 +43,7 @@ func writeMarkdown(w io.Writer, v *view) error {
 		m.line("> **" + noteEmbedded + "**")
 	}
 	if t.interrupted {
-		m.line("> interrupted: what was finished is all here")
+		m.line("> not finished: what was measured until then is all here")
 	}
 	if p := v.single(); p != nil {
 		m.single(p)

@@ -1,6 +1,9 @@
 package report
 
-import "math"
+import (
+	"math"
+	"strconv"
+)
 
 // axis maps values to places on paper, linearly or by their logarithm. Its ends are finite and
 // apart, and on a logarithmic axis above zero, whatever it was made from.
@@ -96,10 +99,19 @@ func (a axis) ticks(n int, label func(float64) string) []tick {
 	var ts []tick
 	step := niceStep((a.hi - a.lo) / float64(max(n, 1)))
 	for i := math.Ceil(a.lo / step); i*step <= a.hi*(1+1e-9); i++ {
-		v := i*step + 0 // no -0
+		v := rounded(i*step) + 0 // no -0
 		ts = append(ts, tick{v, label(v)})
 	}
 	return ts
+}
+
+// rounded takes the error of a multiplication off a round number.
+func rounded(v float64) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
 }
 
 // logTicks labels every decade, or 1-2-5 when there are few decades, or every n-th decade when

@@ -99,7 +99,7 @@ func (t *terminal) head(v *view) {
 		t.println(t.paint(mild, noteEmbedded))
 	}
 	if r.Interrupted {
-		t.println(t.paint(mild, "interrupted: what was finished is all here"))
+		t.println(t.paint(mild, "not finished: what was measured until then is all here"))
 	}
 	t.println("")
 }

@@ -83,14 +83,26 @@ func countFacts(run *results.Run) []labelled {
 			count(c.Attempted), ackWord(run), count(c.Acked), count(c.Failed), count(c.Unknown))})
 	}
 	if consumes(run) {
-		text := fmt.Sprintf("%s · lost %s · duplicated %s · reordered %s · corrupted %s",
-			count(c.Received), count(c.Lost), count(c.Duplicated), count(c.Reordered), count(c.Corrupted))
+		text := count(c.Received) + " · " + integrityText(c)
 		if c.NegativeE2E > 0 {
 			text += " · negative e2e " + count(c.NegativeE2E)
 		}
 		facts = append(facts, labelled{"received", text})
 	}
 	return append(facts, labelled{"rate", rateLine(run)})
+}
+
+// integrityText is what is known of messages that did not arrive as they were sent.
+func integrityText(c results.Counts) string {
+	if c.Unchecked {
+		return "lost, duplicated, reordered and corrupted not checked: messages carry no stamp"
+	}
+	lost := count(c.Lost)
+	if c.NotReceived > 0 {
+		lost = "not known (" + count(c.NotReceived) + " not received in time)"
+	}
+	return fmt.Sprintf("lost %s · duplicated %s · reordered %s · corrupted %s",
+		lost, count(c.Duplicated), count(c.Reordered), count(c.Corrupted))
 }
 
 // ackWord is what "acked" means in the run.

@@ -35,14 +35,30 @@ func Create(path string) (*Dir, error) {
 	if len(entries) > 0 {
 		return nil, &NotEmptyError{path}
 	}
-	probe, err := os.CreateTemp(path, ".probe-")
+	claim, err := os.OpenFile(filepath.Join(path, claimName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return nil, &NotEmptyError{path}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("results: cannot write in the result directory: %w; choose another place or change its permissions", err)
 	}
-	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+	if err := claim.Close(); err != nil {
 		return nil, fmt.Errorf("results: cannot write in the result directory: %w", err)
 	}
 	return &Dir{path}, nil
+}
+
+// claimName is the file that keeps a second run out of a directory that has no result yet.
+const claimName = ".running"
+
+// Release ends the claim that Create makes on the directory: the result is complete, or there is
+// none. Until then another Create is refused.
+func (d *Dir) Release() error {
+	err := os.Remove(filepath.Join(d.path, claimName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // OpenDir opens a directory that exists; a path to the result.json in it means the same.

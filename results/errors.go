@@ -7,7 +7,7 @@ import "fmt"
 type NotEmptyError struct{ Path string }
 
 func (e *NotEmptyError) Error() string {
-	return fmt.Sprintf("results: directory %s is not empty; choose another one, or resume the result in it", e.Path)
+	return fmt.Sprintf("results: directory %s is not empty; choose another one", e.Path)
 }
 
 // SchemaError is returned for a result.json that this version cannot read.

@@ -168,6 +168,12 @@ type Counts struct {
 	Duplicated int64 `json:"duplicated"`
 	Reordered  int64 `json:"reordered"`
 	Corrupted  int64 `json:"corrupted"`
+	// NotReceived are acked messages that had not arrived when the wait for them ended. Whether
+	// they are lost is not known; they are not in Lost.
+	NotReceived int64 `json:"notReceived,omitempty"`
+	// Unchecked says that messages carried nothing to tell lost, duplicated, reordered and
+	// corrupted ones by, so that these counts say nothing.
+	Unchecked bool `json:"unchecked,omitempty"`
 	// NegativeE2E counts e2e values below zero: clocks that disagree. They are in the series.
 	NegativeE2E int64 `json:"negativeE2e,omitempty"`
 }

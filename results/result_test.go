@@ -252,3 +252,17 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestCreateClaimsTheDirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "result")
+	d, err := results.Create(path)
+	require.NoError(t, err)
+	var taken *results.NotEmptyError
+	_, err = results.Create(path)
+	require.ErrorAs(t, err, &taken, "a second run at the same time")
+	require.NoError(t, d.Release())
+	require.NoError(t, d.Release(), "twice is no error")
+	again, err := results.Create(path)
+	require.NoError(t, err, "nothing was kept")
+	require.NoError(t, again.Release())
+}

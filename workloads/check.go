@@ -84,7 +84,7 @@ func (c *checker) topics() {
 
 func (c *checker) producers() {
 	p := c.Producers
-	c.count("producers.count", int64(p.Count), 0, 1_000_000)
+	c.count("producers.count", int64(p.Count), 0, 100_000)
 	c.within("producers.rate", p.Rate, 0, 1e9)
 	c.count("producers.messages", p.Messages, 0, math.MaxInt64)
 	c.count("producers.run", int64(p.Run), 1, 1_000_000)

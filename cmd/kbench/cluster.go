@@ -131,6 +131,7 @@ func (c *cluster) describe(ctx context.Context, cfg *client.Config) (results.Clu
 	}
 	defer func() { _ = cl.Close() }() // nothing is open on it
 	out.ClusterID = cl.ClusterID()
+	out.Embedded = out.Embedded || out.ClusterID == broker.ClusterID
 	for _, b := range cl.Brokers() {
 		out.Brokers = append(out.Brokers, results.Broker{ID: b.ID(), Addr: b.Addr(), Rack: b.Rack()})
 	}

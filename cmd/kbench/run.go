@@ -86,6 +86,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	stop.beforeExit(discard)
+	defer func() { _ = dir.Release() }() // only a later run into the same directory would notice
 	b, err := newBench(stop, o, def, p, dir, cmd.ErrOrStderr())
 	if err != nil {
 		discard()
@@ -121,6 +122,7 @@ func (o *runOptions) directory(def *workloads.Definition) (dir *results.Dir, dis
 	}
 	dir, err = results.Create(path)
 	return dir, func() {
+		_ = dir.Release() // the removal fails then, and says as much by leaving the directory
 		for _, p := range made {
 			if os.Remove(p) != nil { // fails when something is in it
 				return

@@ -25,6 +25,9 @@ const segmentBytes = 8 << 20
 // embedded broker's logs are in memory, and a long run would fill it.
 const DefaultRetentionBytes int64 = 64 << 20
 
+// ClusterID is what every embedded broker calls its cluster, so that it is never taken for Kafka.
+const ClusterID = "kbench-embedded"
+
 // Options say what the embedded broker looks like. The zero value is one node on a free port
 // that stores what is produced and has no topics.
 type Options struct {
@@ -199,7 +202,7 @@ func (o Options) kfakeOptions() []kfake.Opt {
 	for k, v := range o.Config {
 		config[k] = v
 	}
-	opts := []kfake.Opt{kfake.NumBrokers(max(o.Nodes, 1)), kfake.ClusterID("kbench-embedded"), kfake.BrokerConfigs(config)}
+	opts := []kfake.Opt{kfake.NumBrokers(max(o.Nodes, 1)), kfake.ClusterID(ClusterID), kfake.BrokerConfigs(config)}
 	if o.Port > 0 {
 		ports := make([]int, max(o.Nodes, 1))
 		for i := range ports {

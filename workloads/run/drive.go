@@ -284,7 +284,7 @@ func (c *conductor) arrived(deadline int64) {
 			break
 		}
 	}
-	c.arrivalsCut = c.err != nil
+	c.arrivalsCut, c.waitEnded = !c.allArrived(), c.err != nil
 }
 
 // sleepTick waits for one tick; false when the run is interrupted meanwhile, or at once if it

@@ -74,6 +74,8 @@ type engine struct {
 	drainBound, drainTook time.Duration
 	// arrivalsCut: the wait for arrivals was cut short, so nothing is known to be lost.
 	arrivalsCut bool
+	// waitEnded: it was cut short by an interrupt or a failure, not by the drain's bound.
+	waitEnded bool
 
 	hurry  bool   // somebody waits for the end of an interrupted run
 	ended  string // why the measured phase ended early, "" when it did not

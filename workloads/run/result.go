@@ -34,7 +34,7 @@ func (e *engine) outcome(err error) *Outcome {
 		run.Series[name] = results.Summarise(h)
 	}
 	run.Counts = e.counts(total)
-	run.Rates = e.rates(elapsed)
+	run.Rates = e.rates(elapsed, total, run.Counts.Received)
 	run.Generator = e.generator(total)
 	run.Verdict = Judge(e.facts(&run, series), e.def.Validity)
 	run.Verdict.Warnings = append(run.Verdict.Warnings, e.notes...)
@@ -42,7 +42,7 @@ func (e *engine) outcome(err error) *Outcome {
 		run.Verdict.Valid = false
 		run.Verdict.Reasons = append(run.Verdict.Reasons, err.Error())
 	}
-	out := &Outcome{Run: run, Windows: e.timeline.windows(elapsed), tracked: e.tracking(), idempotent: e.spec.Idempotent}
+	out := &Outcome{Run: run, Windows: e.timeline.windows(elapsed), tracked: e.tracking(), cut: e.arrivalsCut, idempotent: e.spec.Idempotent}
 	out.Run.Thresholds = out.evaluateAll(e.def.Thresholds)
 	return out
 }
@@ -69,9 +69,12 @@ func (e *engine) counts(total *cell) results.Counts {
 		Received: found.received, Duplicated: found.duplicated, Reordered: found.reordered,
 		Corrupted: found.corrupted,
 	}
-	if !e.arrivalsCut {
+	if e.arrivalsCut {
+		c.NotReceived = e.lost()
+	} else {
 		c.Lost = e.lost()
 	}
+	c.Unchecked = len(e.receivers) > 0 && !e.tracking()
 	for _, l := range e.loaders {
 		c.Attempted += l.attempted
 	}
@@ -81,19 +84,25 @@ func (e *engine) counts(total *cell) results.Counts {
 	return c
 }
 
-func (e *engine) rates(elapsed int64) results.Rates {
+// rates are what was acked (received) within the phase, a second. A backlog of the warm-up that is
+// worked off in the phase is not the phase's: no rate exceeds what the messages of the phase come to.
+func (e *engine) rates(elapsed int64, total *cell, received int64) results.Rates {
 	var r results.Rates
 	if elapsed <= 0 {
 		return r
 	}
-	seconds := float64(elapsed) / 1e9
+	var acked, bytes, arrived int64
 	for _, rec := range e.recorders {
-		r.MessagesPerSecond += float64(rec.ackedInPhase) / seconds
-		r.BytesPerSecond += float64(rec.phaseBytes) / seconds
+		acked += rec.ackedInPhase
+		bytes += rec.phaseBytes
 	}
 	for _, in := range e.receivers {
-		r.ReceivedPerSecond += float64(in.rec.ackedInPhase) / seconds
+		arrived += in.rec.ackedInPhase
 	}
+	seconds := float64(elapsed) / 1e9
+	r.MessagesPerSecond = float64(min(acked, total.acked)) / seconds
+	r.BytesPerSecond = float64(min(bytes, total.ackedBytes)) / seconds
+	r.ReceivedPerSecond = float64(min(arrived, received)) / seconds
 	if e.frame.open {
 		main := e.course.legs[len(e.course.legs)-1]
 		due := min(main.count, main.schedule.Count(elapsed))
@@ -146,11 +155,20 @@ func (e *engine) errors() map[string]int64 {
 	return all
 }
 
+// overdue are the messages that were waited for in vain for as long as the drain may take. A wait
+// that an interrupt ended says nothing.
+func (e *engine) overdue(c results.Counts) int64 {
+	if e.waitEnded {
+		return 0
+	}
+	return c.NotReceived
+}
+
 func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Facts {
 	f := Facts{
 		Open: e.frame.open, RateAsked: run.Rates.TargetMessagesPerSecond, RateAchieved: run.Rates.MessagesPerSecond,
 		Elapsed: time.Duration(run.ElapsedNs), Attempted: run.Counts.Attempted, Failed: run.Counts.Failed,
-		Unknown: run.Counts.Unknown, Withheld: e.withheld, Drain: e.drainBound,
+		Received: run.Counts.Received, NotReceived: e.overdue(run.Counts), Unknown: run.Counts.Unknown, Withheld: e.withheld, Drain: e.drainBound,
 		LatenessP99: time.Duration(run.Generator.LatenessP99),
 		ResponseP99: time.Duration(run.Series[results.SeriesResponse].P99Ns),
 		CPUCores:    run.Generator.CPUCores, CPUAvailable: run.Generator.CPUAvailable,

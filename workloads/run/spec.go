@@ -67,6 +67,7 @@ type Outcome struct {
 	Windows []results.Window
 
 	tracked    bool // every message sent was looked for among the arrivals
+	cut        bool // but not until all had arrived or nothing more came: loss is not known
 	idempotent bool // the client promises no duplicates
 }
 

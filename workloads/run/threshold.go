@@ -29,6 +29,9 @@ func (o *Outcome) defaultThresholds() []string {
 		return nil
 	}
 	list := []string{"lost=0", "corrupted=0", "reordered=0"}
+	if o.cut {
+		list = list[1:]
+	}
 	if o.idempotent {
 		list = append(list, "duplicated=0")
 	}
@@ -69,7 +72,7 @@ func figure(t workloads.Threshold, o *Outcome) (float64, bool) {
 	}
 	switch n := run.Counts; t.Metric {
 	case "lost":
-		return float64(n.Lost), o.tracked
+		return float64(n.Lost), o.tracked && !o.cut
 	case "corrupted":
 		return float64(n.Corrupted), o.tracked
 	case "reordered":

@@ -22,6 +22,7 @@ type Facts struct {
 	Missing, Elapsed time.Duration
 
 	Attempted, Failed, Unknown int64
+	Received, NotReceived      int64 // of the consumers; see results.Counts
 	// Withheld is the part of Unknown that the target never took.
 	Withheld int64
 	Drain    time.Duration
@@ -136,7 +137,7 @@ func (j *judge) cpu() {
 		j.invalid("the generator was too busy: %s", used)
 		return
 	}
-	ceiling := "run it against `kbench broker --discard` to see what the generator can do"
+	ceiling := "with consumers.count=0 against `kbench broker --discard` a run shows what the generator can do"
 	if f.Ceiling > 0 {
 		ceiling = fmt.Sprintf("with no cluster behind it it does %s messages/s", number(f.Ceiling))
 	}
@@ -146,12 +147,18 @@ func (j *judge) cpu() {
 
 func (j *judge) counts() {
 	f := j.f
+	if f.Attempted == 0 && f.Received == 0 {
+		j.invalid("nothing was measured: no message was sent or received in the measured phase")
+	}
 	if f.Unknown > 0 {
 		held := ""
 		if f.Withheld > 0 {
 			held = fmt.Sprintf(" (%d of them were never taken by the client)", f.Withheld)
 		}
 		j.invalid("%d messages have no known outcome (drain %s), limit 0%s", f.Unknown, span(f.Drain), held)
+	}
+	if f.NotReceived > 0 {
+		j.invalid("%d acked messages had not been received when the drain of %s ended, limit 0: whether they are lost is not known", f.NotReceived, span(f.Drain))
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Clamped)) {
 		if n := f.Clamped[name]; n > 0 {

@@ -139,3 +139,29 @@ func TestForeignMessages(t *testing.T) {
 	require.Zero(t, out.Run.Counts.Lost+out.Run.Counts.Corrupted+out.Run.Counts.Duplicated)
 	require.Contains(t, out.Run.Verdict.Warnings[0], "messages arrived that this run did not send")
 }
+
+// What is on its way when the drain ends is not lost: nobody knows.
+func TestArrivalsBeyondTheDrainAreNotCalledLost(t *testing.T) {
+	d := consuming(1000, 10*time.Second)
+	d.Phases.Drain = time.Second
+	out := measure(t, d, synthetic.Script{Latency: ms, Delivery: 20 * time.Second})
+	c := out.Run.Counts
+	require.EqualValues(t, 10_000, c.Acked)
+	require.Zero(t, c.Lost)
+	require.EqualValues(t, 10_000, c.NotReceived)
+	require.False(t, out.Run.Verdict.Valid)
+	require.Contains(t, out.Run.Verdict.Reasons[0], "had not been received when the drain of 1s ended")
+	for _, judged := range out.Run.Thresholds {
+		require.NotEqual(t, "lost=0", judged.Expression, "a figure that is not known neither holds nor breaks")
+	}
+}
+
+// A backlog of the warm-up is not the measured phase's throughput.
+func TestRateIsOfThePhasesOwnMessages(t *testing.T) {
+	d := consuming(1000, 4*time.Second)
+	d.Phases.WarmUp = 4 * time.Second
+	out := measure(t, d, synthetic.Script{Latency: ms, Capacity: 2000, Stalls: []synthetic.Stall{{Start: -2 * time.Second, Length: 2 * time.Second}}})
+	require.InDelta(t, 1000, out.Run.Rates.MessagesPerSecond, 10)
+	require.InDelta(t, 1000, out.Run.Rates.ReceivedPerSecond, 10)
+	require.LessOrEqual(t, out.Run.Rates.MessagesPerSecond*4, float64(out.Run.Counts.Acked))
+}
