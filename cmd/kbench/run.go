@@ -112,10 +112,24 @@ const resultsFolder = "kbench-results"
 // written to is found out first. discard takes back what was made for it, as long as nothing
 // was put there.
 func (o *runOptions) directory(def *workloads.Definition) (dir *results.Dir, discard func(), err error) {
-	path := o.out
-	if path == "" {
-		path = results.DefaultDir(resultsFolder, def.Name, time.Now())
+	if o.out != "" {
+		return claim(o.out)
 	}
+	path := results.DefaultDir(resultsFolder, def.Name, time.Now())
+	var taken *results.NotEmptyError
+	for n := 1; ; n++ {
+		next := path
+		if n > 1 { // another run began in the same second
+			next = fmt.Sprintf("%s-%d", path, n)
+		}
+		if dir, discard, err = claim(next); !errors.As(err, &taken) {
+			return dir, discard, err
+		}
+	}
+}
+
+// claim makes a directory and keeps it for this run.
+func claim(path string) (dir *results.Dir, discard func(), err error) {
 	var made []string // the deepest first
 	for p := filepath.Clean(path); !exists(p); p = filepath.Dir(p) {
 		made = append(made, p)
