@@ -59,7 +59,7 @@ func TestDecodeProblems(t *testing.T) {
 			"producer.requiredAcks: most", "thresholds: [lost=0, response.p98<1ms]", "sweep:", "  producer.requiredAck: [1]",
 			"  producer.flush: [{byte: 1}, {bytes: 5}]", "  channelBufferSize: 5", "  net.maxOpenRequests: []"}, "\n"),
 			want: []string{
-				`w.yaml:1:20: producers.count: is -1, must be between 0 and 1000000`,
+				`w.yaml:1:20: producers.count: is -1, must be between 0 and 100000`,
 				`w.yaml:1:30: producers.rate: a number of messages/s, e.g. 20000 or 20k, is needed, not "fast"`,
 				`w.yaml:2:17: payload.size: is 20, but payload.stamp=value needs 32 bytes for the stamp`,
 				`w.yaml:4:13: phases.duration: "10" has no unit; write 10ms, 10s or 10m`,

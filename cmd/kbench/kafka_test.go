@@ -39,7 +39,7 @@ func kafkaTopics(t *testing.T, c *kafkatest.Cluster) []string {
 	all, err := cl.Topics(t.Context())
 	require.NoError(t, err)
 	return slices.DeleteFunc(all, func(name string) bool {
-		return !strings.HasPrefix(name, "kbench-") || strings.HasPrefix(name, "kbench-target-test-")
+		return !strings.HasPrefix(name, "kbench-quick-")
 	})
 }
 
