@@ -261,7 +261,7 @@ func (c *conductor) sleepHard(at int64, early <-chan struct{}) {
 // before what is missing is taken to be lost. It is long because a leader shows consumers nothing
 // that its followers have not (the high watermark), and followers of a new topic may take seconds
 // to begin: with acks=0 or 1 messages are acknowledged before.
-const quiet = 5 * time.Second
+const quiet = 15 * time.Second
 
 // arrived waits until every acked message was received, the consumers have nothing left to
 // read, or deadline. When the wait is cut short, what is missing is not known to be lost.

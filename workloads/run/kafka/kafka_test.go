@@ -43,7 +43,9 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 				requireWhole(t, out, b.d.Producers.Messages)
 				requireReport(t, out, min(3, nodes))
 				require.Positive(t, out.Run.Series[results.SeriesFetch].Count)
-				require.Empty(t, added(before, topicsOf(t, cluster.Bootstrap)), "the topic made for the run is gone")
+				// Brokers learn of a deletion one after the other.
+				require.Eventually(t, func() bool { return len(added(before, topicsOf(t, cluster.Bootstrap))) == 0 },
+					patience, 100*time.Millisecond, "the topic made for the run is gone")
 			})
 		}
 	}
