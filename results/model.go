@@ -221,7 +221,8 @@ type Generator struct {
 	AllocObjects int64 `json:"allocObjects"`
 }
 
-// Batches says what the producers' requests looked like during the measured phase.
+// Batches says what the producers' requests looked like from the start of the measured phase to the
+// end of the drain.
 type Batches struct {
 	Requests           int64   `json:"requests"`
 	Batches            int64   `json:"batches"`

@@ -11,16 +11,15 @@ import (
 	"github.com/kbench/kbench/workloads/run"
 )
 
-// counters add up what requests looked like. They only grow; the measured phase is the
-// difference between its edges.
+// counters add up what requests looked like. They only grow; what was added since the
+// measured phase began is what a run reports.
 type counters struct {
 	requests, batches, messages, bytes, raw, throttle atomic.Int64
 
 	mu        sync.Mutex
 	producers []*client.AsyncProducer
 	kinds     map[string]int64 // requests without an answer, by kind of error
-	edges     [2]tallies
-	marked    [2]bool
+	start     tallies          // as the measured phase began
 }
 
 // tallies are the counters at one instant.
@@ -71,17 +70,17 @@ func (t *Target) Mark(_ context.Context, edge run.Edge) {
 	now := t.counters.now()
 	t.counters.mu.Lock()
 	defer t.counters.mu.Unlock()
-	t.counters.edges[edge], t.counters.marked[edge] = now, true
+	if edge == run.MeasureStart {
+		t.counters.start = now
+	}
 }
 
-// between is what the measured phase added; up to now when it was not left in order.
-func (c *counters) between() results.Batches {
+// sinceStart is what was added since the measured phase began, the drain included: the requests of
+// its last messages, on a slow cluster all of them, end in it.
+func (c *counters) sinceStart() results.Batches {
 	end := c.now()
 	c.mu.Lock()
-	if c.marked[run.MeasureEnd] {
-		end = c.edges[run.MeasureEnd]
-	}
-	from := c.edges[run.MeasureStart]
+	from := c.start
 	c.mu.Unlock()
 	b := results.Batches{
 		Requests: end.requests - from.requests, Batches: end.batches - from.batches,
@@ -100,7 +99,7 @@ func (c *counters) between() results.Batches {
 
 // Report describes the topics before and after the run, and what its requests looked like.
 func (t *Target) Report(ctx context.Context) (run.Report, error) {
-	r := run.Report{Batches: t.counters.between()}
+	r := run.Report{Batches: t.counters.sinceStart()}
 	t.counters.mu.Lock()
 	r.Errors = maps.Clone(t.counters.kinds)
 	t.counters.mu.Unlock()
