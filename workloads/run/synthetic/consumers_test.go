@@ -155,13 +155,3 @@ func TestArrivalsBeyondTheDrainAreNotCalledLost(t *testing.T) {
 		require.NotEqual(t, "lost=0", judged.Expression, "a figure that is not known neither holds nor breaks")
 	}
 }
-
-// A backlog of the warm-up is not the measured phase's throughput.
-func TestRateIsOfThePhasesOwnMessages(t *testing.T) {
-	d := consuming(1000, 4*time.Second)
-	d.Phases.WarmUp = 4 * time.Second
-	out := measure(t, d, synthetic.Script{Latency: ms, Capacity: 2000, Stalls: []synthetic.Stall{{Start: -2 * time.Second, Length: 2 * time.Second}}})
-	require.InDelta(t, 1000, out.Run.Rates.MessagesPerSecond, 10)
-	require.InDelta(t, 1000, out.Run.Rates.ReceivedPerSecond, 10)
-	require.LessOrEqual(t, out.Run.Rates.MessagesPerSecond*4, float64(out.Run.Counts.Acked))
-}

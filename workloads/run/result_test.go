@@ -1,0 +1,23 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A backlog of the warm-up that is worked off in the phase is not the phase's throughput.
+func TestRateIsOfThePhasesOwnMessages(t *testing.T) {
+	e := &engine{frame: newFrame(int64(time.Second), false)}
+	r := newRecorder(e.frame)
+	r.ackedInPhase, r.phaseBytes = 1500, 150_000
+	e.recorders = []*recorder{r}
+	got := e.rates(int64(time.Second), &cell{acked: 1000, ackedBytes: 100_000}, 0)
+	require.EqualValues(t, 1000, got.MessagesPerSecond)
+	require.EqualValues(t, 100_000, got.BytesPerSecond)
+
+	r.ackedInPhase, r.phaseBytes = 800, 80_000
+	got = e.rates(int64(time.Second), &cell{acked: 1000, ackedBytes: 100_000}, 0)
+	require.EqualValues(t, 800, got.MessagesPerSecond, "what came after the phase is not in its rate")
+}
