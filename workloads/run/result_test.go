@@ -13,11 +13,13 @@ func TestRateIsOfThePhasesOwnMessages(t *testing.T) {
 	r := newRecorder(e.frame)
 	r.ackedInPhase, r.phaseBytes = 1500, 150_000
 	e.recorders = []*recorder{r}
-	got := e.rates(int64(time.Second), &cell{acked: 1000, ackedBytes: 100_000}, 0)
+	var total cell
+	total.acked, total.ackedBytes = 1000, 100_000
+	got := e.rates(int64(time.Second), &total, 0)
 	require.EqualValues(t, 1000, got.MessagesPerSecond)
 	require.EqualValues(t, 100_000, got.BytesPerSecond)
 
 	r.ackedInPhase, r.phaseBytes = 800, 80_000
-	got = e.rates(int64(time.Second), &cell{acked: 1000, ackedBytes: 100_000}, 0)
+	got = e.rates(int64(time.Second), &total, 0)
 	require.EqualValues(t, 800, got.MessagesPerSecond, "what came after the phase is not in its rate")
 }
