@@ -279,7 +279,10 @@ func TestBrowserSingle(t *testing.T) {
 // point moves the pointer over a picture, a share of its width from the left and in its middle.
 func (b *browser) point(selector string, across float64) {
 	b.t.Helper()
-	eval[chromedp.Void](b, `document.querySelector("`+selector+`").scrollIntoView({block: "center"})`)
+	// The page hears of the scrolling with its next frame, and closes then what a pointer opened.
+	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`document.querySelector("`+selector+`").scrollIntoView({block: "center"});
+		new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, chromedp.EvalAwaitPromise))
+	require.NoError(b.t, err)
 	box := eval[[]float64](b, `(r => [r.left, r.top, r.width, r.height])(document.querySelector("`+selector+`").getBoundingClientRect())`)
 	left, width := 66.0/960*box[2], (960.0-66-20)/960*box[2] // the plot inside the picture
 	require.NoError(b.t, chromedp.Do(b.ctx, chromedp.MouseEvent("mouseMoved", box[0]+left+across*width, box[1]+box[3]/2)))
