@@ -62,8 +62,23 @@ func TestPacersOnTheRealClock(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			defer cancel()
 			require.False(t, p.wait(ctx, clock.Now()+int64(time.Hour)), "the context ends the wait")
-			// Also in the last stretch, which is not spent on a timer.
-			require.False(t, p.wait(ctx, clock.Now()+int64(time.Millisecond)) && kind == pacerSleep)
+		})
+	}
+}
+
+// standing is a clock on which a due time never comes.
+type standing struct{}
+
+func (standing) Now() int64 { return 0 }
+
+func TestPacersEndWithTheirContextNearADueTime(t *testing.T) {
+	for _, kind := range []string{pacerSleep, pacerNanosleep, pacerSpin} {
+		t.Run(kind, func(t *testing.T) {
+			p := newPacer(kind, standing{})
+			defer p.close()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.False(t, p.wait(ctx, int64(time.Millisecond)), "in the last stretch, which the finer ones do not spend on a timer")
 		})
 	}
 }
