@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"slices"
@@ -18,12 +19,20 @@ type Partitioner interface {
 	RequiresConsistency(m *ProducerMessage) bool
 }
 
+// Refreshable is a Partitioner that wants to hear of metadata refreshes.
+type Refreshable interface {
+	// Refreshed is called before the next Partition after metadata about the topic was refreshed,
+	// for whatever reason, whether anything has changed or not.
+	Refreshed()
+}
+
 // partitioners makes a partitioner of one topic by the name of producer.partitioner.
 var partitioners = map[string]func() Partitioner{
 	"hash":       func() Partitioner { return &keyPartitioner{hash: fnvNegated} },
 	"fnv1a":      func() Partitioner { return &keyPartitioner{hash: fnvMasked} },
 	"murmur2":    func() Partitioner { return &keyPartitioner{hash: murmurPartition} },
 	"crc32":      func() Partitioner { return &keyPartitioner{hash: crcPartition, emptyIsNone: true} },
+	"classic":    func() Partitioner { return &classicPartitioner{hash: fnvNegated} },
 	"sticky":     func() Partitioner { return &stickyPartitioner{} },
 	"roundrobin": func() Partitioner { return &roundRobinPartitioner{} },
 	"random":     func() Partitioner { return randomPartitioner{} },
@@ -44,6 +53,37 @@ func (c *Config) partitioner(topic string) Partitioner {
 		return c.Producer.NewPartitioner(topic)
 	}
 	return partitioners[c.Producer.Partitioner]()
+}
+
+// choosePartition asks a topic's partitioner, and holds what it says against what is known of the
+// topic.
+func choosePartition(by Partitioner, topic *topicMeta, m *ProducerMessage) (int32, error) {
+	all := int32(len(topic.partitions))
+	from := topic.writable
+	consistent := by.RequiresConsistency(m)
+	choices := all
+	if !consistent && len(from) > 0 {
+		choices = int32(len(from))
+	}
+	p, err := by.Partition(m, choices)
+	if err != nil {
+		return 0, fmt.Errorf("topic %q: %w", m.Topic, err)
+	}
+	if p < 0 || p >= choices {
+		return 0, fmt.Errorf("topic %q: %w: the partitioner chose %d of %d", m.Topic, ErrPartitionInvalid, p, choices)
+	}
+	if choices != all || !consistent && len(from) == int(all) {
+		return from[p], nil
+	}
+	return p, nil
+}
+
+// noteRefresh tells a partitioner that wants to know when now is a later description of its topic
+// than before, which may be nil.
+func noteRefresh(by Partitioner, before, now *topicMeta) {
+	if r, wants := by.(Refreshable); wants && before != nil && !before.fetchedAt.Equal(now.fetchedAt) {
+		r.Refreshed()
+	}
 }
 
 // keyPartitioner hashes the key, and is sticky without one.
@@ -90,6 +130,30 @@ func (p *stickyPartitioner) Partition(m *ProducerMessage, partitions int32) (int
 }
 
 func (*stickyPartitioner) RequiresConsistency(*ProducerMessage) bool { return false }
+
+// classicPartitioner hashes the key, and keeps messages without one to one random partition until
+// the next refresh of metadata, as Kafka's first producers did: few partitions are written to at
+// a time, and none is written to evenly.
+type classicPartitioner struct {
+	hash   func(key []byte, partitions int32) int32
+	cached int32
+	chosen bool
+}
+
+func (p *classicPartitioner) Partition(m *ProducerMessage, partitions int32) (int32, error) {
+	if p.RequiresConsistency(m) {
+		return p.hash(m.Key, partitions), nil
+	}
+	if !p.chosen || p.cached >= partitions {
+		p.cached, p.chosen = rand.Int32N(partitions), true
+	}
+	return p.cached, nil
+}
+
+func (*classicPartitioner) RequiresConsistency(m *ProducerMessage) bool { return m.Key != nil }
+
+// Refreshed makes the next message without a key choose anew.
+func (p *classicPartitioner) Refreshed() { p.chosen = false }
 
 type roundRobinPartitioner struct{ turn uint32 }
 

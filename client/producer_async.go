@@ -214,7 +214,11 @@ func (p *AsyncProducer) dispatch(ctx context.Context, run []*ProducerMessage) (i
 }
 
 func (p *AsyncProducer) fits(m *ProducerMessage) bool {
-	limit := p.cfg.Producer.MaxMessageBytes
+	return fitsAlone(m, p.cfg.Producer.MaxMessageBytes)
+}
+
+// fitsAlone says whether a batch with nothing but m is within limit bytes. m is in the books.
+func fitsAlone(m *ProducerMessage, limit int) bool {
 	return m.books.size()+record.HeaderSize+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit || batchSize(m) <= limit
 }
 
@@ -225,18 +229,24 @@ func batchSize(m *ProducerMessage) int {
 }
 
 func (p *AsyncProducer) tooLarge(m *ProducerMessage) error {
-	return &MessageTooLargeError{Size: batchSize(m), Limit: p.cfg.Producer.MaxMessageBytes, Whose: "producer.maxMessageBytes"}
+	return tooLarge(m, p.cfg.Producer.MaxMessageBytes)
+}
+
+func tooLarge(m *ProducerMessage, limit int) error {
+	return &MessageTooLargeError{Size: batchSize(m), Limit: limit, Whose: "producer.maxMessageBytes"}
 }
 
 // intercept shows a message to the interceptors; one that panics is passed over.
-func (p *AsyncProducer) intercept(m *ProducerMessage) {
-	for _, i := range p.cfg.Producer.Interceptors {
+func (p *AsyncProducer) intercept(m *ProducerMessage) { intercept(&p.cfg, &p.panics, m) }
+
+func intercept(cfg *Config, panics *atomic.Int64, m *ProducerMessage) {
+	for _, i := range cfg.Producer.Interceptors {
 		func() {
 			defer func() {
 				if v := recover(); v != nil {
-					p.panics.Add(1)
-					if p.cfg.Logger != nil {
-						p.cfg.Logger.Error("panic in a producer interceptor", "panic", v)
+					panics.Add(1)
+					if cfg.Logger != nil {
+						cfg.Logger.Error("panic in a producer interceptor", "panic", v)
 					}
 				}
 			}()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/kbench/kbench/client/internal/conn"
-	"github.com/kbench/kbench/client/internal/produce"
 	"github.com/kbench/kbench/client/record"
 )
 
@@ -165,7 +164,7 @@ func (b *brokerProducer) sleep(d time.Duration) {
 
 // send sends one request with what waits. It returns when to look again, zero for at once.
 func (b *brokerProducer) send(now time.Time) (at time.Time) {
-	c, version, err := b.connect()
+	c, version, err := b.producer.client.produceConn(b.producer.life, b.id)
 	if err != nil {
 		return b.unreachable(err, now)
 	}
@@ -197,23 +196,6 @@ func (b *brokerProducer) send(now time.Time) (at time.Time) {
 	}
 	r.submit(c, version)
 	return time.Time{}
-}
-
-// connect is the node's connection and the Produce version to use on it.
-func (b *brokerProducer) connect() (*conn.Conn, int16, error) {
-	n := b.producer.client.node(b.id)
-	if n == nil {
-		return nil, 0, &addressError{addr: "of a node that left the cluster", err: ErrNoBrokers}
-	}
-	c, err := n.connection(b.producer.life)
-	if err != nil {
-		return nil, 0, err
-	}
-	v, err := c.Version(produceKey)
-	if err != nil {
-		return nil, 0, &addressError{n.addr, err}
-	}
-	return c, v, nil
 }
 
 // unreachable sends every partition with something waiting to look for its leader, and waits
@@ -287,8 +269,7 @@ func (b *brokerProducer) request() *request {
 		return r
 	}
 	r := &request{broker: b}
-	r.call.Done = r.done
-	r.collect = func(o *produce.Outcome) { r.outcomes = append(r.outcomes, *o) }
+	r.init(&b.producer.cfg, r.done)
 	return r
 }
 

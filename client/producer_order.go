@@ -4,7 +4,6 @@
 package client
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/kbench/kbench/client/internal/wire"
@@ -164,17 +163,7 @@ func (b *batch) late(now time.Time) bool { return !b.deadline.IsZero() && !now.B
 
 // giveUp fails a batch for good.
 func (p *partitionProducer) giveUp(b *batch, err error, now time.Time) {
-	switch {
-	case p.producer.aborted():
-		err = fmt.Errorf("%w before the message was decided: %w", ErrClosed, err)
-	case b.late(now):
-		err = fmt.Errorf("%w (%v, %d attempts): %w", ErrDeliveryTimeout, p.producer.cfg.Producer.DeliveryTimeout, b.attempts, err)
-	default:
-		err = fmt.Errorf("%w (producer.retry.max, %d attempts): %w", ErrRetriesExhausted, b.attempts, err)
-	}
-	if b.mayBeWritten {
-		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-	}
+	err = b.gaveUp(&p.producer.cfg, p.producer.aborted(), err, now)
 	p.producer.decide(b, Delivery{Err: err}, -1)
 	b.free()
 }

@@ -1,8 +1,6 @@
 package client
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/kbench/kbench/client/internal/conn"
@@ -10,60 +8,30 @@ import (
 	"github.com/kbench/kbench/client/internal/wire"
 )
 
-const produceKey = produce.Key
-
 // request is one Produce request from collection to answer. It belongs to its broker producer,
 // which uses it again.
 type request struct {
+	exchange
 	broker  *brokerProducer
-	conn    *conn.Conn
 	batches []*batch // at most one of each partition
-	call    conn.Call
-	encoder produce.Encoder
-	answer  produce.Answer
-	// outcomes are what the answer says of partitions; collect adds one, and is made once.
-	outcomes []produce.Outcome
-	collect  func(*produce.Outcome)
-	seen     int // batches that outcomes have told about
-	times    conn.Times
-	info     RequestInfo
-}
-
-// RequestInfo describes one finished Produce request; see ProducerConfig.OnRequest.
-type RequestInfo struct {
-	Broker   int32 // node id
-	Err      error // why there is no answer; errors of single batches are not counted here
-	Written  time.Time
-	Read     time.Time // zero without an answer
-	Batches  int
-	Messages int
-	Bytes    int           // of the batches as sent
-	RawBytes int           // of the batches before compression
-	Throttle time.Duration // asked for by the broker
+	seen    int      // batches that outcomes have told about
 }
 
 // submit finishes the batches, writes the request and leaves the rest to done.
 func (r *request) submit(c *conn.Conn, version int16) {
-	p := r.broker.producer
-	r.conn, r.seen, r.times = c, 0, conn.Times{}
-	r.info = RequestInfo{Broker: r.broker.id}
-	r.encoder.Begin(produce.Head{
-		Version: version, Acks: int16(p.cfg.Producer.RequiredAcks), TimeoutMs: int32(p.cfg.Producer.Timeout.Milliseconds()),
-	})
+	r.seen = 0
+	r.begin(r.broker.id, c, version)
 	r.encode()
 	if len(r.batches) == 0 {
-		if p.cfg.Producer.RequiredAcks != AcksNone {
+		if r.cfg.Producer.RequiredAcks != AcksNone {
 			c.Release()
 		}
 		r.broker.reuse(r)
 		return
 	}
-	r.call.Key, r.call.Version, r.call.Body = produceKey, version, r.encoder.End()
-	r.call.NoResponse = p.cfg.Producer.RequiredAcks == AcksNone
-	r.call.Timeout = p.cfg.Producer.Timeout + p.cfg.Net.ReadTimeout
 	r.broker.using.Store(c)
 	r.broker.outstanding.Add(1)
-	if err := c.Submit(&r.call); err != nil {
+	if err := r.exchange.submit(); err != nil {
 		r.done(nil, conn.Times{}, err)
 	}
 }
@@ -83,17 +51,8 @@ func (r *request) encode() {
 	}
 	r.batches = kept
 	sortByTopic(r.batches)
-	topic := ""
-	for i, b := range r.batches {
-		if i == 0 || b.p.topic != topic {
-			topic = b.p.topic
-			r.encoder.Topic(topic)
-		}
-		r.encoder.Batch(b.p.number, b.data)
-		r.info.Batches++
-		r.info.Messages += len(b.msgs)
-		r.info.Bytes += len(b.data)
-		r.info.RawBytes += b.raw
+	for _, b := range r.batches {
+		r.add(b.p.topic, b.p.number, b)
 	}
 }
 
@@ -127,35 +86,17 @@ func (r *request) done(body []byte, t conn.Times, err error) {
 	r.broker.reuse(r)
 }
 
-func (r *request) report(err error) {
-	if hook := r.broker.producer.cfg.Producer.OnRequest; hook != nil {
-		r.info.Err, r.info.Written, r.info.Read = err, r.times.Written, r.times.Read
-		hook(r.info)
-	}
-}
-
 // answered reads the answer and decides each batch it tells about; one it leaves out has an
 // unknown outcome.
 func (r *request) answered(body []byte) {
-	r.outcomes = r.outcomes[:0]
-	throttle, err := r.answer.Read(body, r.call.Version, r.collect)
-	if err == nil && len(r.outcomes) < len(r.batches) {
-		err = errors.New("the broker's answer leaves out a partition of the request")
-	}
-	if err != nil {
-		err = &conn.DecodeError{Key: produceKey, Version: r.call.Version, Err: err}
-	} else {
-		r.info.Throttle = throttle
-		r.conn.Throttle(throttle)
-	}
+	err := r.read(body)
 	r.report(err)
 	for i := range r.outcomes {
 		r.outcome(&r.outcomes[i])
 	}
 	clear(r.outcomes) // they alias the answer
 	if err == nil && r.seen < len(r.batches) {
-		err = &conn.DecodeError{Key: produceKey, Version: r.call.Version,
-			Err: errors.New("the broker's answer is about partitions that were not asked about")}
+		err = r.strange()
 	}
 	if err != nil {
 		r.failed(err)
@@ -184,13 +125,7 @@ func (r *request) outcome(o *produce.Outcome) {
 		r.acked(b, o.BaseOffset)
 		return
 	}
-	var text *string
-	if len(o.Message) > 0 {
-		s := string(o.Message)
-		text = &s
-	}
-	err := wire.ErrorWith(o.Code, text)
-	class := wire.Classify(err)
+	class, err := refusal(b.p.topic, o)
 	if class.Has(wire.Duplicate) {
 		r.acked(b, -1)
 		return
@@ -199,7 +134,7 @@ func (r *request) outcome(o *produce.Outcome) {
 		b.p.producer.client.moved(b.p.topic, o.Partition, o.Leader, o.LeaderEpoch)
 	}
 	b.mayBeWritten = b.mayBeWritten || class.Has(wire.OutcomeUnknown)
-	r.notAcked(b, fmt.Errorf("topic %q partition %d: %w", b.p.topic, b.p.number, err), class, time.Now())
+	r.notAcked(b, err, class, time.Now())
 }
 
 func (r *request) find(o *produce.Outcome) *batch {
@@ -226,13 +161,10 @@ func (r *request) notAcked(b *batch, err error, class wire.Class, now time.Time)
 	switch {
 	case class.Has(wire.Retriable), b.sequence.set && class.Has(wire.BumpEpoch):
 		b.p.again(b, err, class, now)
-	case len(b.msgs) > 1 && (errors.Is(err, wire.ErrMessageTooLarge) || errors.Is(err, wire.ErrRecordListTooLarge)):
+	case b.tooLargeTogether(err):
 		b.p.halve(b)
 	default:
-		if b.mayBeWritten {
-			err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-		}
-		r.broker.producer.decide(b, Delivery{Err: err, Written: r.times.Written, Acked: r.times.Read}, -1)
+		r.broker.producer.decide(b, Delivery{Err: b.orUnknown(err), Written: r.times.Written, Acked: r.times.Read}, -1)
 		b.p.decided(b, false)
 		b.free()
 	}

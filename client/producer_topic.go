@@ -1,9 +1,6 @@
 package client
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // topicProducer is the second stage: it gives every message of one topic its partition and hands
 // runs of messages to the partition producers.
@@ -67,6 +64,7 @@ func (t *topicProducer) learn(wait bool) error {
 			return err
 		}
 	}
+	noteRefresh(t.partitioner, t.meta, now)
 	t.known, t.meta = m, now
 	for len(t.partitions) < len(now.partitions) {
 		n := int32(len(t.partitions))
@@ -100,33 +98,12 @@ func (t *topicProducer) placeAll(run []*ProducerMessage) (n int, err error) {
 		if m.placed {
 			continue
 		}
-		if m.Partition, err = t.choose(m); err != nil {
+		if m.Partition, err = choosePartition(t.partitioner, t.meta, m); err != nil {
 			return n, err
 		}
 		m.placed = true
 	}
 	return n, nil
-}
-
-func (t *topicProducer) choose(m *ProducerMessage) (int32, error) {
-	all := int32(len(t.meta.partitions))
-	from := t.meta.writable
-	consistent := t.partitioner.RequiresConsistency(m)
-	choices := all
-	if !consistent && len(from) > 0 {
-		choices = int32(len(from))
-	}
-	p, err := t.partitioner.Partition(m, choices)
-	if err != nil {
-		return 0, fmt.Errorf("topic %q: %w", t.topic, err)
-	}
-	if p < 0 || p >= choices {
-		return 0, fmt.Errorf("topic %q: %w: the partitioner chose %d of %d", t.topic, ErrPartitionInvalid, p, choices)
-	}
-	if choices != all || !consistent && len(from) == int(all) {
-		return from[p], nil
-	}
-	return p, nil
 }
 
 // pass hands each partition its messages and returns those whose partition has no room. A run
