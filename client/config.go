@@ -82,7 +82,11 @@ type RetryConfig struct {
 
 // ProducerConfig are the settings of producers.
 type ProducerConfig struct {
-	MaxMessageBytes  int           `key:"maxMessageBytes" unit:"bytes" doc:"Largest message, and largest batch before compression. A larger message fails by itself."`
+	MaxMessageBytes int `key:"maxMessageBytes" unit:"bytes" doc:"Largest message, and largest batch before compression. A larger message fails by itself."`
+	// CheckCompressedSize lets a message through that only compression brings under
+	// MaxMessageBytes. It costs compressing a message only to find out that it is too large.
+	CheckCompressedSize bool `key:"checkCompressedSize" doc:"Hold maxMessageBytes against messages after compression instead of before: a larger message that compresses well enough is sent, in a batch of its own."`
+
 	MaxRequestBytes  int           `key:"maxRequestBytes" unit:"bytes" doc:"Largest Produce request: the batches of several partitions together."`
 	RequiredAcks     RequiredAcks  `key:"requiredAcks" doc:"Who must have a message before it counts as sent: 0 or none (nobody: written to the socket), 1 or leader, -1 or all (every in-sync replica)."`
 	Timeout          time.Duration `key:"timeout" doc:"How long a broker may wait for the replicas that requiredAcks asks for."`
@@ -183,8 +187,20 @@ func NewConfig() *Config {
 // wait is the backoff before the given attempt, 1 being the first retry.
 func (r RetryConfig) wait(attempt int) time.Duration {
 	if r.BackoffFunc != nil {
-		return r.BackoffFunc(attempt)
+		if d, panicked := r.byUser(attempt); panicked == nil {
+			return d
+		}
 	}
+	return r.bySettings(attempt)
+}
+
+// byUser asks BackoffFunc, whose panics stay here.
+func (r RetryConfig) byUser(attempt int) (d time.Duration, panicked any) {
+	defer func() { panicked = recover() }()
+	return r.BackoffFunc(attempt), nil
+}
+
+func (r RetryConfig) bySettings(attempt int) time.Duration {
 	d := r.Backoff
 	for i := 1; i < attempt && d < r.MaxBackoff; i++ {
 		d *= 2

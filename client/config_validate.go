@@ -115,6 +115,9 @@ func (c ProducerConfig) validate(p *problems, n NetConfig) {
 	if _, err := record.NewCompressor(c.Compression, c.CompressionLevel); err != nil {
 		p.add("producer.compressionLevel", "%v", err)
 	}
+	if c.CheckCompressedSize && c.Compression == record.None {
+		p.add("producer.checkCompressedSize", "needs producer.compression, which is none")
+	}
 	if c.Idempotent {
 		c.validateIdempotent(p, n)
 	}

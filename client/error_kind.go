@@ -24,10 +24,12 @@ func ErrorKind(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &kafka):
-		return kafka.Name
+	case errors.Is(err, ErrCircuitOpen):
+		return "circuit open"
 	case errors.As(err, &large):
 		return "message too large"
+	case errors.As(err, &kafka):
+		return kafka.Name
 	case errors.As(err, &panicked):
 		return "panic"
 	case errors.Is(err, ErrTopicUnknown):

@@ -16,6 +16,9 @@ var (
 	ErrOutcomeUnknown = errors.New("outcome unknown: the request was written, no answer came")
 	// ErrDeliveryTimeout marks a message without an outcome within Producer.DeliveryTimeout.
 	ErrDeliveryTimeout = errors.New("not delivered within producer.deliveryTimeout")
+	// ErrDropped is reported with acks=0 when a broker closes a connection: what was written to
+	// it last, and counts as sent, may not be in the log.
+	ErrDropped = errors.New("connection lost on which nothing is answered (producer.requiredAcks=0)")
 	// ErrNoBrokers is returned when no seed and no known broker answers.
 	ErrNoBrokers = errors.New("no broker could be reached")
 	// ErrRetriesExhausted wraps the last error of a message that was retried Retry.Max times.
@@ -28,14 +31,20 @@ var (
 
 // MessageTooLargeError is the failure of a message over its size limit.
 type MessageTooLargeError struct {
-	Size  int    // of the message as a batch of its own, before compression, in bytes
-	Limit int    // that it exceeds, in bytes
+	Size  int    // of the message as a batch of its own, in bytes: before compression, or as it was to be sent
+	Limit int    // that it exceeds, in bytes; 0 where a broker refused it and does not tell
 	Whose string // the setting that holds the limit
+	Err   error  // a broker's refusal; nil when nothing was sent
 }
 
 func (e *MessageTooLargeError) Error() string {
+	if e.Limit == 0 {
+		return fmt.Sprintf("message of %d bytes is larger than the broker takes: %v", e.Size, e.Err)
+	}
 	return fmt.Sprintf("message of %d bytes is larger than %s (%d bytes)", e.Size, e.Whose, e.Limit)
 }
+
+func (e *MessageTooLargeError) Unwrap() error { return e.Err }
 
 // PanicError is a panic in a user's function or in a stage, delivered as a failure.
 type PanicError struct {

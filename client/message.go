@@ -27,6 +27,7 @@ type ProducerMessage struct {
 	Timestamp time.Time
 	one       [1]*ProducerMessage // a run of this message alone, without an allocation
 	placed    bool                // Partition is decided
+	accepted  moment              // when, if it had to wait for its batch; else 0
 
 	// Partition is read by the manual partitioner, and written with the outcome: the partition
 	// the message was sent to, −1 when it never got one.
@@ -53,6 +54,26 @@ func (b books) epoch() uint8            { return uint8(b & 1) }
 
 // origin is what short instants are counted from.
 var origin = time.Now()
+
+// moment is an instant in milliseconds since origin, modulo 49 days, never 0.
+type moment uint32
+
+func momentOf(t time.Time) moment { return max(moment(t.Sub(origin).Milliseconds()), 1) }
+
+// time is the instant, which must lie within 24 days of now.
+func (m moment) time(now time.Time) time.Time {
+	return now.Add(-time.Duration(int32(momentOf(now)-m)) * time.Millisecond)
+}
+
+// noteAcceptance says when messages were accepted that do not know yet: now.
+func noteAcceptance(run []*ProducerMessage) {
+	now := momentOf(time.Now())
+	for _, m := range run {
+		if m.accepted == 0 {
+			m.accepted = now
+		}
+	}
+}
 
 // Waited is when there was room for the message, if it had to wait for the producer's bounds when
 // it was handed over, else zero. It carries a monotonic reading. Ask once the outcome is there.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ type AsyncProducer struct {
 
 	buffer     bufferBound
 	accounts   accounts
+	expiry     expiry
 	identities identities   // of an idempotent producer
 	flushing   atomic.Int32 // flushes under way: what waits goes, whatever the triggers say
 	closing    atomic.Bool  // nothing more is accepted
@@ -42,12 +44,13 @@ type AsyncProducer struct {
 	stages  sync.WaitGroup // stage and leader look-up goroutines
 	senders sync.WaitGroup // run of the broker producers
 	close   sync.Once
-	closed  chan struct{} // closed by whoever closes the producer, at the end
+	cut     atomic.Pointer[context.CancelFunc] // ends the waiting of the closing; set with closing
+	closed  chan struct{}                      // closed by whoever closes the producer, at the end
 
 	input   chan *ProducerMessage // written by the user, read by the dispatcher, never closed
 	results results
 
-	retries, failures, panics atomic.Int64
+	retries, failures, panics, dropped atomic.Int64
 }
 
 // NewAsyncProducer makes a producer with a client of its own. cfg may be nil for the defaults.
@@ -78,6 +81,7 @@ func NewAsyncProducerFromClient(c *Client) (*AsyncProducer, error) {
 	p.triggers = f.Messages > 0 || f.Bytes > 0 || f.Frequency > 0
 	p.buffer.maxMessages, p.buffer.maxBytes = int64(p.cfg.Producer.Buffer.Messages), int64(p.cfg.Producer.Buffer.Bytes)
 	p.accounts.flush = make(chan struct{}, 1)
+	p.expiry.fire = p.expireAll
 	p.life, p.end = context.WithCancel(c.life)
 	p.input = make(chan *ProducerMessage, p.cfg.ChannelBufferSize)
 	p.results.init(p)
@@ -88,6 +92,9 @@ func NewAsyncProducerFromClient(c *Client) (*AsyncProducer, error) {
 // Produce returns an error: then the message was not accepted and done is not called. It waits
 // while the bounds (ChannelBufferSize, Producer.Buffer) are full, until ctx ends.
 func (p *AsyncProducer) Produce(ctx context.Context, m *ProducerMessage, done func(*ProducerMessage, error)) error {
+	if m == nil {
+		return errNilMessage
+	}
 	if done == nil {
 		done = func(*ProducerMessage, error) {}
 	}
@@ -120,11 +127,16 @@ const chunk = 256
 func (p *AsyncProducer) accept(ctx context.Context, run []*ProducerMessage, sink deliveries) (accepted int, err error) {
 	if p.cfg.Producer.Interceptors != nil {
 		for _, m := range run {
-			p.intercept(m)
+			if m != nil {
+				p.intercept(m)
+			}
 		}
 	}
 	for accepted < len(run) {
 		n := p.sameTopic(run[accepted:])
+		if n == 0 {
+			return accepted, errNilMessage
+		}
 		part := run[accepted : accepted+n]
 		if err := p.admit(ctx, part, sink); err != nil {
 			return accepted, err
@@ -138,15 +150,21 @@ func (p *AsyncProducer) accept(ctx context.Context, run []*ProducerMessage, sink
 	return accepted, nil
 }
 
+// errNilMessage is a mistake of the caller's.
+var errNilMessage = errors.New("a message is nil")
+
 // sameTopic is how many messages from the beginning of a run share a topic, and a place in the
-// books.
+// books: 0 when the first is nil.
 func (p *AsyncProducer) sameTopic(run []*ProducerMessage) int {
+	if run[0] == nil {
+		return 0
+	}
 	most := min(len(run), chunk)
 	if b := p.cfg.Producer.Buffer.Messages; b > 0 {
 		most = min(most, b)
 	}
 	for i := 1; i < most; i++ {
-		if run[i].Topic != run[0].Topic {
+		if run[i] == nil || run[i].Topic != run[0].Topic {
 			return i
 		}
 	}
@@ -160,7 +178,7 @@ func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink 
 	}
 	size := int64(0)
 	for _, m := range run {
-		m.sink, m.placed, m.waited = sink, false, 0
+		m.sink, m.placed, m.accepted, m.waited = sink, false, 0, 0
 		m.books = enter(m.payloadBytes(), 0)
 		size += int64(m.books.size())
 	}
@@ -200,21 +218,18 @@ func (p *AsyncProducer) dispatch(ctx context.Context, run []*ProducerMessage) (i
 	t := p.topic(run[0].Topic)
 	from := 0
 	for i, m := range run {
-		if p.fits(m) {
+		large := p.checkSize(m, t.size)
+		if large == nil {
 			continue
 		}
 		if n, err := t.stage.push(ctx, p.life.Done(), run[from:i], true); err != nil {
 			return from + n, err
 		}
-		p.fail(run[i:i+1], p.tooLarge(m))
+		p.fail(run[i:i+1], large)
 		from = i + 1
 	}
 	n, err := t.stage.push(ctx, p.life.Done(), run[from:], true)
 	return from + n, err
-}
-
-func (p *AsyncProducer) fits(m *ProducerMessage) bool {
-	return fitsAlone(m, p.cfg.Producer.MaxMessageBytes)
 }
 
 // fitsAlone says whether a batch with nothing but m is within limit bytes. m is in the books.
@@ -228,15 +243,11 @@ func batchSize(m *ProducerMessage) int {
 	return b.SizeWith(0, m.Key, m.Value, m.Headers)
 }
 
-func (p *AsyncProducer) tooLarge(m *ProducerMessage) error {
-	return tooLarge(m, p.cfg.Producer.MaxMessageBytes)
-}
-
 func tooLarge(m *ProducerMessage, limit int) error {
-	return &MessageTooLargeError{Size: batchSize(m), Limit: limit, Whose: "producer.maxMessageBytes"}
+	return &MessageTooLargeError{Size: batchSize(m), Limit: limit, Whose: ownLimit}
 }
 
-// intercept shows a message to the interceptors; one that panics is passed over.
+// intercept shows a message to the interceptors, in order; one that panics is passed over.
 func (p *AsyncProducer) intercept(m *ProducerMessage) { intercept(&p.cfg, &p.panics, m) }
 
 func intercept(cfg *Config, panics *atomic.Int64, m *ProducerMessage) {
@@ -244,10 +255,7 @@ func intercept(cfg *Config, panics *atomic.Int64, m *ProducerMessage) {
 		func() {
 			defer func() {
 				if v := recover(); v != nil {
-					panics.Add(1)
-					if cfg.Logger != nil {
-						cfg.Logger.Error("panic in a producer interceptor", "panic", v)
-					}
+					_ = caught(cfg, panics, "a producer interceptor", v) // the message goes on as it is
 				}
 			}()
 			i.OnSend(m)
@@ -310,13 +318,14 @@ func (p *AsyncProducer) aborted() bool { return p.life.Err() != nil }
 type ProducerStats struct {
 	Retries  int64 // batches sent again
 	Failures int64 // messages that failed
-	Panics   int64 // caught in callbacks, interceptors and partitioners
+	Panics   int64 // caught in the user's functions and in the producer's stages
+	Dropped  int64 // connections that brokers closed on which nothing is answered (acks=0)
 	Open     int64 // messages accepted and not decided, now
 }
 
 // Stats may be called at any time.
 func (p *AsyncProducer) Stats() ProducerStats {
 	return ProducerStats{
-		Retries: p.retries.Load(), Failures: p.failures.Load(), Panics: p.panics.Load(), Open: p.accounts.total(),
+		Retries: p.retries.Load(), Failures: p.failures.Load(), Panics: p.panics.Load(), Dropped: p.dropped.Load(), Open: p.accounts.total(),
 	}
 }

@@ -14,6 +14,7 @@ type batch struct {
 	p       *partitionProducer
 	ordinal int64 // number of its first message in the partition; a retry sorts by it
 	msgs    []*ProducerMessage
+	decided []*ProducerMessage // what msgs was, once they have their outcome
 	builder record.Builder
 	data    []byte // the finished batch; nil before
 	raw     int    // size before compression
@@ -27,6 +28,10 @@ type batch struct {
 	outOfOrder bool
 	// mayBeWritten is true once a request with it left whose answer did not say "refused".
 	mayBeWritten bool
+	// expired is set when its messages had to have their outcome while it was in flight: whatever
+	// becomes of it, nobody waits for it. Guarded by the partition producer's mu, as msgs is while
+	// the batch is in flight.
+	expired bool
 }
 
 // batches keeps batches, with their buffers, between uses.
@@ -48,25 +53,33 @@ func newBatch(p *partitionProducer, ordinal int64, now time.Time, timeout time.D
 
 // free gives the batch back once all its messages are decided.
 func (b *batch) free() {
+	if b.msgs == nil {
+		b.msgs = b.decided
+	}
 	clear(b.msgs)
+	b.msgs, b.decided = b.msgs[:0], nil
 	batches.Put(b)
 }
 
 // add encodes messages from the beginning of run as long as the batch stays within limit bytes
-// and most messages, and returns how many. The first message of a batch always fits.
-func (b *batch) add(run []*ProducerMessage, nowMs int64, limit, most int) int {
-	for i, m := range run {
+// and most messages, and returns how many. The first message of a batch always fits. With
+// panicked set, encoding the message after those panicked, as it does when a message's headers
+// change meanwhile; the batch is as if it had not been tried.
+func (b *batch) add(run []*ProducerMessage, nowMs int64, limit, most int) (n int, panicked any) {
+	defer func() { panicked = recover() }()
+	for _, m := range run {
 		ts := nowMs
 		if !m.Timestamp.IsZero() {
 			ts = m.Timestamp.UnixMilli()
 		}
 		if b.full(m, ts, limit, most) {
-			return i
+			return n, nil
 		}
 		b.builder.Append(ts, m.Key, m.Value, m.Headers)
 		b.msgs = append(b.msgs, m)
+		n++
 	}
-	return len(run)
+	return n, nil
 }
 
 // full says whether m does not fit any more. The exact size is worked out only near the limit.

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,9 +36,11 @@ type brokerProducer struct {
 	looking    []*partitionProducer
 	turn       int // counts requests; which partition is first, so that none starves
 	compressor *record.Compressor
+	hand       *request // being collected and encoded; nil once it is written, or has failed
 	timer      *time.Timer
-	failures   int       // to connect, in a row
-	notUntil   time.Time // end of the backoff after them
+	failures   int        // to connect, in a row
+	mourned    *conn.Conn // the last connection whose end was reported; only with acks=0
+	notUntil   time.Time  // end of the backoff after them
 }
 
 func newBrokerProducer(p *AsyncProducer, id int32) (*brokerProducer, error) {
@@ -114,15 +118,35 @@ func (b *brokerProducer) run() {
 	for b.producer.life.Err() == nil {
 		b.signalled.Store(false)
 		now := time.Now()
-		at, ready := b.due(now)
-		if ready {
-			at = b.send(now)
-			if at.IsZero() {
-				continue
-			}
+		if at := b.turnOver(now); !at.IsZero() {
+			b.sleep(at.Sub(now))
 		}
-		b.sleep(at.Sub(now))
 	}
+}
+
+// turnOver sends what is due. It returns when to look again, zero for at once.
+func (b *brokerProducer) turnOver(now time.Time) (at time.Time) {
+	defer func() {
+		if v := recover(); v != nil {
+			at = b.panicked(v, now)
+		}
+	}()
+	at, ready := b.due(now)
+	if ready {
+		at = b.send(now)
+	}
+	return at
+}
+
+// panicked fails what was being sent, and what waits for this node, after a panic, so that the
+// producer goes on, after a backoff.
+func (b *brokerProducer) panicked(v any, now time.Time) time.Time {
+	err := b.producer.caught("the broker producer", v)
+	if r := b.hand; r != nil {
+		b.hand = nil
+		r.drop(err)
+	}
+	return b.unreachable(err, now)
 }
 
 // far is the time to wait for when only a signal can change anything.
@@ -158,7 +182,42 @@ func (b *brokerProducer) sleep(d time.Duration) {
 	select {
 	case <-b.wake:
 	case <-b.timer.C:
+	case <-b.unanswered():
 	case <-b.producer.life.Done():
+	}
+	b.reportDrop()
+}
+
+// unanswered is closed when the connection is, as far as nobody else would notice: with acks=0
+// nothing waits for an answer, and closing the connection is all that a broker can say to a
+// request that it refuses.
+func (b *brokerProducer) unanswered() <-chan struct{} {
+	if b.producer.cfg.Producer.RequiredAcks != AcksNone {
+		return nil
+	}
+	if c := b.using.Load(); c != nil && c != b.mourned {
+		return c.Done()
+	}
+	return nil
+}
+
+// reportDrop tells of a connection that was lost with acks=0: what was written to it last, and
+// counts as sent, may not be in the log.
+func (b *brokerProducer) reportDrop() {
+	c := b.using.Load()
+	if b.producer.cfg.Producer.RequiredAcks != AcksNone || c == nil || c == b.mourned || c.Err() == nil || b.producer.aborted() {
+		return
+	}
+	b.mourned = c
+	p := b.producer
+	p.dropped.Add(1)
+	err := fmt.Errorf("%w: %w", ErrDropped, c.Err())
+	if p.cfg.Logger != nil {
+		p.cfg.Logger.Error("what was sent last with acks=0 may be lost", "broker", b.id, "error", err)
+	}
+	if p.cfg.Producer.OnRequest != nil {
+		e := exchange{cfg: &p.cfg, panics: &p.panics, info: RequestInfo{Broker: b.id}}
+		e.report(err)
 	}
 }
 
@@ -174,6 +233,7 @@ func (b *brokerProducer) send(now time.Time) (at time.Time) {
 			return b.unreachable(err, now)
 		}
 	}
+	b.reportDrop()
 	b.failures = 0
 	acks := b.producer.cfg.Producer.RequiredAcks
 	if acks != AcksNone {
@@ -183,8 +243,10 @@ func (b *brokerProducer) send(now time.Time) (at time.Time) {
 		now = time.Now() // a slot may have taken its time
 	}
 	r := b.request()
+	b.hand, r.conn = r, c
 	at = b.collect(r, who, now)
 	if len(r.batches) == 0 {
+		b.hand = nil
 		b.reuse(r)
 		if acks != AcksNone {
 			c.Release()
@@ -202,7 +264,7 @@ func (b *brokerProducer) send(now time.Time) (at time.Time) {
 // before the next try to connect.
 func (b *brokerProducer) unreachable(err error, now time.Time) time.Time {
 	b.failures++
-	b.notUntil = now.Add(b.producer.cfg.Producer.Retry.wait(b.failures))
+	b.notUntil = now.Add(b.producer.retryWait(b.failures))
 	b.urgent.Store(false)
 	b.takeList()
 	for _, p := range b.looking {
@@ -232,7 +294,11 @@ func (b *brokerProducer) collect(r *request, who identity, now time.Time) (at ti
 	b.turn++
 	for i := range b.looking {
 		p := b.looking[(i+b.turn)%len(b.looking)]
-		t, more, until := p.take(b, b.turn, who, now, room)
+		fits := room
+		if len(r.batches) == 0 {
+			fits = math.MaxInt // the first always does, or it would never leave
+		}
+		t, more, until := p.take(b, b.turn, who, now, fits)
 		if t != nil {
 			room -= t.bytes()
 			r.batches = append(r.batches, t)
@@ -269,7 +335,7 @@ func (b *brokerProducer) request() *request {
 		return r
 	}
 	r := &request{broker: b}
-	r.init(&b.producer.cfg, r.done)
+	r.init(&b.producer.cfg, &b.producer.panics, r.done)
 	return r
 }
 

@@ -24,6 +24,9 @@ func (b *bufferBound) acquire(ctx context.Context, abort <-chan struct{}, n, siz
 	if b.try(n, size) {
 		return false, nil
 	}
+	if inCallback() {
+		return false, ErrBufferFull
+	}
 	b.waiters.Add(1)
 	defer b.waiters.Add(-1)
 	for {

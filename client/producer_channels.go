@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -12,7 +13,12 @@ type ProducerError struct {
 	Err error
 }
 
-func (e *ProducerError) Error() string { return fmt.Sprintf("topic %q: %v", e.Msg.Topic, e.Err) }
+func (e *ProducerError) Error() string {
+	if e.Msg == nil {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("topic %q: %v", e.Msg.Topic, e.Err)
+}
 func (e *ProducerError) Unwrap() error { return e.Err }
 
 // Input is the channel form of Produce: messages sent here come back on Successes or Errors,
@@ -120,6 +126,12 @@ func (r *results) gather(run []*ProducerMessage) []*ProducerMessage {
 }
 
 func (r *results) accept(run []*ProducerMessage) {
+	for _, m := range run {
+		if m == nil {
+			r.refuse(nil, errNilMessage)
+		}
+	}
+	run = slices.DeleteFunc(run, func(m *ProducerMessage) bool { return m == nil })
 	n, err := r.p.accept(r.p.life, run, nil)
 	for _, m := range run[n:] {
 		r.refuse(m, err)
@@ -128,7 +140,9 @@ func (r *results) accept(run []*ProducerMessage) {
 
 // refuse fails a message that never came into the books.
 func (r *results) refuse(m *ProducerMessage, err error) {
-	m.Partition, m.Offset, m.books = -1, -1, 0
+	if m != nil {
+		m.Partition, m.Offset, m.books = -1, -1, 0
+	}
 	if r.p.life.Err() != nil {
 		err = ErrClosed
 	}
@@ -164,7 +178,7 @@ func (r *results) put(run []*ProducerMessage, d Delivery) {
 	}
 	for _, m := range run {
 		if !want {
-			r.p.buffer.release(1, int64(m.books.size()))
+			r.p.buffer.release(1, bytesOf(m))
 		}
 	}
 	if !want {
@@ -212,7 +226,7 @@ func (r *results) deliver() {
 
 func (r *results) write(batch []outcome) {
 	for _, o := range batch {
-		size := int64(o.m.books.size())
+		size := bytesOf(o.m)
 		if o.err == nil {
 			select {
 			case r.successes <- o.m:
@@ -226,6 +240,14 @@ func (r *results) write(batch []outcome) {
 		}
 		r.p.buffer.release(1, size)
 	}
+}
+
+// bytesOf is what a message holds of the bound; nil is one that the user sent.
+func bytesOf(m *ProducerMessage) int64 {
+	if m == nil {
+		return 0
+	}
+	return int64(m.books.size())
 }
 
 // stopInput makes the dispatcher take what Input holds, and waits for that within ctx.

@@ -3,11 +3,15 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Flush sends what waits, whatever the flush triggers say, and waits until everything accepted
-// before the call is decided, or ctx ends.
+// before the call is decided, or ctx ends. In a callback it is ErrInCallback at once.
 func (p *AsyncProducer) Flush(ctx context.Context) error {
+	if inCallback() {
+		return fmt.Errorf("flush: %w", ErrInCallback)
+	}
 	p.flushing.Add(1)
 	defer p.flushing.Add(-1)
 	p.wakeSenders()
@@ -25,16 +29,41 @@ func (p *AsyncProducer) wakeSenders() {
 	}
 }
 
+// closeGrace is how long after its context Close waits for what the end of everything takes: a
+// moment, unless a function of the user's does not return.
+const closeGrace = 2 * time.Second
+
 // Close flushes and ends the producer. When ctx ends before everything is decided, what is left
 // fails with ErrClosed (and ErrOutcomeUnknown where it was written already), and Close says so:
 // every message has its outcome when it returns. Outcomes that nobody reads from Successes and
-// Errors are discarded. A second call waits for the first.
+// Errors are discarded. A second call waits for the first, and its context bounds the closing as
+// well.
+//
+// A callback that does not return cannot be ended: then Close returns two seconds after ctx, with
+// an error, and what is left ends when the callback does. In a callback Close begins to close the
+// producer and returns ErrInCallback.
 func (p *AsyncProducer) Close(ctx context.Context) error {
 	p.AsyncClose(ctx)
+	if inCallback() {
+		return fmt.Errorf("close: %w", ErrInCallback)
+	}
 	// Owned by the producer; ends when the channels are closed, before closed is.
 	go p.results.discard()
-	<-p.closed
-	return p.results.err
+	select {
+	case <-p.closed:
+		return p.results.err
+	case <-ctx.Done():
+	}
+	p.cutShort()
+	grace := time.NewTimer(closeGrace)
+	defer grace.Stop()
+	select {
+	case <-p.closed:
+		return p.results.err
+	case <-grace.C:
+		return fmt.Errorf("close: a callback or another function of the user's has not returned; %d messages are not decided: %w",
+			p.accounts.total(), ctx.Err())
+	}
 }
 
 // AsyncClose begins to close the producer and returns at once: Successes and Errors are closed
@@ -42,12 +71,17 @@ func (p *AsyncProducer) Close(ctx context.Context) error {
 // ctx bounds the flush, as in Close.
 func (p *AsyncProducer) AsyncClose(ctx context.Context) {
 	p.close.Do(func() {
+		ctx, cut := context.WithCancel(ctx)
+		p.cut.Store(&cut)
 		p.closing.Store(true)
 		// Owned by the producer; bounded by ctx, after which nothing waits any more but for the
 		// user to read the channels.
 		go p.shutDown(ctx)
 	})
 }
+
+// cutShort ends what the closing waits for.
+func (p *AsyncProducer) cutShort() { (*p.cut.Load())() }
 
 func (p *AsyncProducer) shutDown(ctx context.Context) {
 	p.results.stopInput(ctx)
@@ -69,6 +103,7 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 	}
 	p.results.end(ctx)
 	close(p.closed)
+	p.cutShort() // gives the context back
 }
 
 // abort cuts short everything that waits. With force it also closes connections on which
@@ -76,6 +111,7 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 // try theirs again, which is the price of ending in time.
 func (p *AsyncProducer) abort(force bool) {
 	p.end()
+	p.expiry.stop()
 	p.mu.Lock()
 	parts := p.parts
 	brokers := make([]*brokerProducer, 0, len(p.brokers))

@@ -1,8 +1,12 @@
 package client
 
-// decide gives every message of a batch its outcome.
+// decide gives every message of a batch its outcome, unless they ran out of time in flight and
+// have it.
 func (p *AsyncProducer) decide(b *batch, d Delivery, baseOffset int64) {
-	p.deliver(b.msgs, b.p.number, baseOffset, d)
+	b.p.mu.Lock()
+	b.decided, b.msgs = b.msgs, nil
+	b.p.mu.Unlock()
+	p.deliver(b.decided, b.p.number, baseOffset, d)
 }
 
 // fail gives messages that never came into a batch their outcome.
@@ -64,12 +68,11 @@ func (p *AsyncProducer) hand(sink deliveries, run []*ProducerMessage, d Delivery
 // handSome hands over a run, and returns how many messages were handed over: fewer when a
 // callback panicked, that message included.
 func (p *AsyncProducer) handSome(sink deliveries, run []*ProducerMessage, d Delivery) (n int) {
+	userCode.Add(1)
 	defer func() {
+		userCode.Add(-1)
 		if v := recover(); v != nil {
-			p.panics.Add(1)
-			if p.cfg.Logger != nil {
-				p.cfg.Logger.Error("panic in a delivery callback", "panic", v)
-			}
+			_ = p.caught("a delivery callback", v) // the message has its outcome
 		}
 	}()
 	if sink != deliveries(callbacks{}) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/kbench/kbench/client/internal/conn"
@@ -30,6 +31,7 @@ type RequestInfo struct {
 // batch, whichever form of the producer makes it. It is used again and again.
 type exchange struct {
 	cfg     *Config
+	panics  *atomic.Int64 // of the user's functions
 	conn    *conn.Conn
 	call    conn.Call
 	encoder produce.Encoder
@@ -43,8 +45,8 @@ type exchange struct {
 }
 
 // init is called once; done gets the answer, or the failure.
-func (e *exchange) init(cfg *Config, done func([]byte, conn.Times, error)) {
-	e.cfg, e.call.Done = cfg, done
+func (e *exchange) init(cfg *Config, panics *atomic.Int64, done func([]byte, conn.Times, error)) {
+	e.cfg, e.panics, e.call.Done = cfg, panics, done
 	e.collect = func(o *produce.Outcome) { e.outcomes = append(e.outcomes, *o) }
 }
 
@@ -66,7 +68,7 @@ func (e *exchange) add(topic string, partition int32, b *batch) {
 	}
 	e.encoder.Batch(partition, b.data)
 	e.info.Batches++
-	e.info.Messages += len(b.msgs)
+	e.info.Messages += b.builder.Count() // msgs may be gone already: see batch.expired
 	e.info.Bytes += len(b.data)
 	e.info.RawBytes += b.raw
 }
@@ -106,10 +108,22 @@ func (e *exchange) strange() error {
 
 // report tells who asked to be told that the request is over.
 func (e *exchange) report(err error) {
-	if hook := e.cfg.Producer.OnRequest; hook != nil {
+	if e.cfg.Producer.OnRequest != nil {
 		e.info.Err, e.info.Written, e.info.Read = err, e.times.Written, e.times.Read
-		hook(e.info)
+		e.callHook()
 	}
+}
+
+// callHook calls the user's function, whose panics stay here: the answer counts all the same.
+func (e *exchange) callHook() {
+	userCode.Add(1)
+	defer func() {
+		userCode.Add(-1)
+		if v := recover(); v != nil {
+			_ = caught(e.cfg, e.panics, "producer.onRequest", v)
+		}
+	}()
+	e.cfg.Producer.OnRequest(e.info)
 }
 
 // refusal says what an outcome that is none of success means, and what may be done about it.
@@ -125,7 +139,7 @@ func refusal(topic string, o *produce.Outcome) (wire.Class, error) {
 
 // tooLargeTogether says that smaller batches of the same messages may be taken.
 func (b *batch) tooLargeTogether(err error) bool {
-	return len(b.msgs) > 1 && (errors.Is(err, wire.ErrMessageTooLarge) || errors.Is(err, wire.ErrRecordListTooLarge))
+	return b.builder.Count() > 1 && isTooLarge(err)
 }
 
 // produceConn is a node's connection and the Produce version to use on it.
@@ -163,6 +177,7 @@ func (b *batch) gaveUp(cfg *Config, closed bool, err error, now time.Time) error
 		err = fmt.Errorf("%w before the message was decided: %w", ErrClosed, err)
 	case b.late(now):
 		err = fmt.Errorf("%w (%v, %d attempts): %w", ErrDeliveryTimeout, cfg.Producer.DeliveryTimeout, b.attempts, err)
+	case wire.Classify(err).Has(wire.Fatal): // no other try would help
 	default:
 		err = fmt.Errorf("%w (producer.retry.max, %d attempts): %w", ErrRetriesExhausted, b.attempts, err)
 	}

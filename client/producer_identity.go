@@ -162,3 +162,13 @@ func (p *partitionProducer) holds(now identity) bool {
 	}
 	return p.draining || p.producer.cfg.Producer.Idempotent && (!p.numbers.proven || p.numbers.identity != now)
 }
+
+// unnumber takes back the sequence of a batch that was never sent, if it is the last one given.
+func (p *partitionProducer) unnumber(b *batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := &p.numbers
+	if b.sequence.set && n.identity == b.sequence.identity && n.next == sequenceAfter(b.sequence.base, b.builder.Count()) {
+		n.next = b.sequence.base
+	}
+}

@@ -22,6 +22,14 @@ func (p *partitionProducer) resolveLater(cause error) {
 // resolve looks for the leader until it is known, failing what runs out of time or tries.
 func (p *partitionProducer) resolve(cause error) {
 	defer p.producer.stages.Done()
+	defer func() {
+		if v := recover(); v != nil {
+			p.mu.Lock()
+			p.resolving = false
+			p.mu.Unlock()
+			p.failAll(p.producer.caught("the search for a leader", v))
+		}
+	}()
 	ctx := p.producer.life
 	for attempt := 0; ; attempt++ {
 		b, err := p.lookUp(ctx, attempt > 0 || cause != nil)
@@ -33,7 +41,7 @@ func (p *partitionProducer) resolve(cause error) {
 		if p.expire(err) {
 			return
 		}
-		_ = p.producer.client.sleep(ctx, p.producer.cfg.Producer.Retry.wait(attempt+1)) // expire looks at why
+		_ = p.producer.client.sleep(ctx, p.producer.retryWait(attempt+1)) // expire looks at why
 	}
 }
 
@@ -61,6 +69,7 @@ func (p *partitionProducer) attach(b *brokerProducer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.resolving = false
+	p.circuit.succeeded()
 	if p.producer.aborted() {
 		p.mu.Unlock()
 		p.failAll(ErrClosed)
@@ -96,6 +105,10 @@ func (p *partitionProducer) expire(err error) (over bool) {
 	}
 	now := time.Now()
 	p.mu.Lock()
+	if p.circuit.failed(now, err) && p.tripped != nil {
+		close(p.tripped)
+		p.tripped = nil
+	}
 	late := p.tried(err, now)
 	if over = p.first() == nil; over {
 		p.resolving = false
@@ -105,4 +118,33 @@ func (p *partitionProducer) expire(err error) (over bool) {
 		p.giveUp(b, err, now)
 	}
 	return over
+}
+
+// always is closed.
+var always = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// circuitOpens is closed while nobody is to wait for room here, or when that begins: the leader
+// could not be found several times in a row. The look-ups themselves go on, a backoff apart and
+// shared with other partitions, and what has its place here keeps it for as long as it has time.
+func (p *partitionProducer) circuitOpens() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.circuit.open(time.Now()) {
+		return always
+	}
+	if p.tripped == nil {
+		p.tripped = make(chan struct{})
+	}
+	return p.tripped
+}
+
+// circuitFailure is the error of what found no room while the circuit was open.
+func (p *partitionProducer) circuitFailure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.circuit.failure(p.topic, p.number)
 }

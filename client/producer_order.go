@@ -4,6 +4,7 @@
 package client
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kbench/kbench/client/internal/wire"
@@ -46,6 +47,7 @@ func (p *partitionProducer) take(b *brokerProducer, turn int, who identity, now 
 	}
 	p.taken = turn
 	p.inFlight++
+	p.flying = append(p.flying, t)
 	p.room.Broadcast()
 	p.listed = p.first() != nil
 	return t, p.listed, time.Time{}
@@ -63,12 +65,23 @@ func (p *partitionProducer) first() *batch {
 // the leader took it.
 func (p *partitionProducer) decided(b *batch, accepted bool) {
 	p.mu.Lock()
-	p.inFlight--
+	p.landed(b)
+	if accepted {
+		p.cause = nil
+	}
 	if accepted && b.sequence.identity == p.numbers.identity {
 		p.numbers.proven = true
 	}
 	p.wakeHeld()
 	p.mu.Unlock()
+}
+
+// landed says that b is not in flight any more. Called with mu held.
+func (p *partitionProducer) landed(b *batch) {
+	p.inFlight--
+	if i := slices.Index(p.flying, b); i >= 0 {
+		p.flying = slices.Delete(p.flying, i, i+1)
+	}
 }
 
 // wakeHeld lets the broker producer look again once nothing is in flight. Called with mu held.
@@ -82,15 +95,17 @@ func (p *partitionProducer) wakeHeld() {
 // again puts a batch that was in flight back in its place after err, for another try after the
 // backoff, or fails it when it is out of tries or time.
 func (p *partitionProducer) again(b *batch, err error, class wire.Class, now time.Time) {
-	p.mu.Lock()
-	p.inFlight--
 	b.attempts++
-	over := p.exhausted(b, now) || p.producer.aborted()
+	wait := p.producer.retryWait(b.attempts)
+	p.mu.Lock()
+	p.landed(b)
+	p.cause = err
+	over := b.expired || p.exhausted(b, now) || p.producer.aborted()
 	if !over {
 		b.outOfOrder = class.Has(wire.BumpEpoch)
 		p.insert(b)
 		p.draining = true
-		p.notUntil = now.Add(p.producer.cfg.Producer.Retry.wait(b.attempts))
+		p.notUntil = now.Add(wait)
 		p.producer.retries.Add(1)
 	}
 	if class.Has(wire.RefreshMetadata) {
@@ -173,6 +188,7 @@ func (p *partitionProducer) giveUp(b *batch, err error, now time.Time) {
 // producer attached or not.
 func (p *partitionProducer) tried(err error, now time.Time) (late []*batch) {
 	fatal := wire.Classify(err).Has(wire.Fatal)
+	p.cause = err
 	out := func(b *batch) bool { b.attempts++; return fatal || p.exhausted(b, now) }
 	p.sealed, late = split(p.sealed, out)
 	if b := p.building; b != nil && out(b) {
@@ -214,20 +230,31 @@ func (p *partitionProducer) failAll(err error) {
 // halve puts two batches in the place of one that was refused for its size (KIP-126), so that in
 // the end only a message that is too large by itself fails.
 func (p *partitionProducer) halve(b *batch) {
-	half := len(b.msgs) / 2
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.inFlight--
+	p.landed(b)
+	half := len(b.msgs) / 2 // both are empty when it has expired
+	var failed []*ProducerMessage
+	var err error
 	for i, msgs := range [][]*ProducerMessage{b.msgs[:half], b.msgs[half:]} {
 		n := newBatch(p, b.ordinal+int64(i*half), b.firstAt, 0)
 		n.deadline, n.attempts = b.deadline, b.attempts
 		if n.sequence = b.sequence; n.sequence.set {
 			n.sequence.base = sequenceAfter(b.sequence.base, i*half)
 		}
-		n.add(msgs, b.firstAt.UnixMilli(), 1<<31-1, 0)
+		added, panicked := n.add(msgs, b.firstAt.UnixMilli(), 1<<31-1, 0)
+		if panicked != nil { // a message was changed meanwhile
+			err = p.producer.caught("encoding the message", panicked)
+			failed = append(failed, msgs[added:]...)
+		}
+		if added == 0 {
+			n.free()
+			continue
+		}
 		p.insert(n)
 	}
 	p.draining = true
 	b.free()
 	p.relist(nil)
+	p.mu.Unlock()
+	p.producer.fail(failed, err)
 }

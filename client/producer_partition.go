@@ -13,6 +13,7 @@ type partitionProducer struct {
 	producer   *AsyncProducer
 	topic      string
 	number     int32
+	size       *sizeLimit // of the topic
 	stage      *stage
 	remembered bool // by the producer, whose mu guards it
 
@@ -29,12 +30,16 @@ type partitionProducer struct {
 	sealed   []*batch // full ones and those to send again, by ordinal
 	next     int64    // messages so far: the ordinal of the next batch
 	inFlight int
+	flying   []*batch      // those in flight
+	circuit  circuit       // of looking for the leader
+	tripped  chan struct{} // made by who waits for the circuit to open, closed and dropped when it does
 	// draining is set when a batch is to be sent again: nothing of this partition leaves until
 	// everything in flight has come back, so that batches leave in order again.
 	draining bool
 	held     bool // take found something that could not leave yet; see holds
 	numbers  numbering
 	notUntil time.Time // end of the backoff
+	cause    error     // of the last failure, until something succeeds
 
 	now       time.Time // as last read
 	sinceRead int       // messages since
@@ -44,8 +49,9 @@ type partitionProducer struct {
 // has to hold what comes.
 const maxSealed = 1
 
-func newPartitionProducer(p *AsyncProducer, topic string, number int32) *partitionProducer {
-	pp := &partitionProducer{producer: p, topic: topic, number: number}
+func newPartitionProducer(t *topicProducer, number int32) *partitionProducer {
+	p := t.producer
+	pp := &partitionProducer{producer: p, topic: t.topic, number: number, size: t.size}
 	pp.room.L = &pp.mu
 	pp.stage = newStage(p.cfg.ChannelBufferSize, &p.stages)
 	pp.stage.handle = pp.handle
@@ -55,56 +61,73 @@ func newPartitionProducer(p *AsyncProducer, topic string, number int32) *partiti
 // handle encodes a run into batches; see stage.
 func (p *partitionProducer) handle(run []*ProducerMessage, wait bool) (left []*ProducerMessage) {
 	p.mu.Lock()
-	if p.producer.aborted() {
-		p.mu.Unlock()
-		p.producer.fail(run, ErrClosed)
-		return nil
+	left, bad, err := p.encode(run, wait)
+	p.mu.Unlock()
+	if err != nil {
+		p.producer.fail(bad, err)
 	}
+	return left
+}
+
+// encode is handle up to the first message that fails; what is bad has no outcome yet. Called
+// with mu held.
+func (p *partitionProducer) encode(run []*ProducerMessage, wait bool) (left, bad []*ProducerMessage, err error) {
 	var added weight
+	defer func() {
+		if v := recover(); v != nil {
+			left, bad, err = nil, run, p.producer.caught("the partition producer", v)
+		}
+	}()
 	for len(run) > 0 {
-		n, w := p.add(run)
-		run = run[n:]
-		added = added.plus(w)
-		if len(run) == 0 || !wait && len(p.sealed) > maxSealed {
+		if p.producer.aborted() {
+			return nil, run, ErrClosed
+		}
+		n, w, panicked := p.add(run)
+		run, added = run[n:], added.plus(w)
+		if panicked != nil {
+			bad, run = run[:1], run[1:]
+			err = p.producer.caught("encoding the message", panicked)
 			break
 		}
+		if len(run) == 0 || len(p.sealed) > maxSealed && (!wait || n > 0) {
+			break // all of it, or as much as could go on
+		}
 		if len(p.sealed) > maxSealed {
-			if n > 0 {
-				break // something went on; the rest waits in the next call
-			}
+			p.stage.waiting(run)
 			p.room.Wait()
-			if p.producer.aborted() {
-				p.mu.Unlock()
-				p.producer.fail(run, ErrClosed)
-				return nil
-			}
+			p.stage.goesOn()
 		}
 	}
 	p.announce(added)
-	p.mu.Unlock()
-	return run
+	return run, bad, err
 }
 
 // add puts messages into the batch being built and seals it when it is full. It returns how
-// many messages went in, and their weight. Called with mu held.
-func (p *partitionProducer) add(run []*ProducerMessage) (n int, w weight) {
+// many messages went in, and their weight; see batch.add. Called with mu held.
+func (p *partitionProducer) add(run []*ProducerMessage) (n int, w weight, panicked any) {
 	if len(p.sealed) > maxSealed {
-		return 0, weight{}
+		return 0, weight{}, nil
 	}
 	p.readClock(len(run))
 	if p.building == nil {
-		p.building = newBatch(p, p.next, p.now, p.producer.cfg.Producer.DeliveryTimeout)
+		p.building = newBatch(p, p.next, p.now, 0)
+		p.building.deadline = p.producer.deadline(run[0], p.now)
 	}
 	b, cfg := p.building, &p.producer.cfg.Producer
 	before := b.builder.Len()
-	n = b.add(run, p.now.UnixMilli(), cfg.MaxMessageBytes, cfg.Flush.MaxMessages)
+	limit, _ := p.producer.batchLimit(p.size)
+	n, panicked = b.add(run, p.now.UnixMilli(), limit, cfg.Flush.MaxMessages)
 	p.next += int64(n)
 	w = weight{messages: int64(n), bytes: int64(b.builder.Len() - before)}
-	if n < len(run) || cfg.Flush.MaxMessages > 0 && len(b.msgs) >= cfg.Flush.MaxMessages {
+	switch {
+	case len(b.msgs) == 0: // its first message cannot be encoded
+		p.building = nil
+		b.free()
+	case n < len(run) && panicked == nil || cfg.Flush.MaxMessages > 0 && len(b.msgs) >= cfg.Flush.MaxMessages:
 		p.sealed = append(p.sealed, b)
 		p.building = nil
 	}
-	return n, w
+	return n, w, panicked
 }
 
 // readClock reads the time once for many messages, and for every new batch.

@@ -1,6 +1,9 @@
 package client
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kbench/kbench/client/internal/conn"
@@ -22,6 +25,7 @@ func (r *request) submit(c *conn.Conn, version int16) {
 	r.seen = 0
 	r.begin(r.broker.id, c, version)
 	r.encode()
+	r.broker.hand = nil
 	if len(r.batches) == 0 {
 		if r.cfg.Producer.RequiredAcks != AcksNone {
 			c.Release()
@@ -31,29 +35,82 @@ func (r *request) submit(c *conn.Conn, version int16) {
 	}
 	r.broker.using.Store(c)
 	r.broker.outstanding.Add(1)
-	if err := r.exchange.submit(); err != nil {
+	var err error
+	if r.broker.producer.aborted() { // abort may have looked at outstanding before: nobody would end the wait for a turn
+		if err = errNotSent; r.cfg.Producer.RequiredAcks != AcksNone {
+			c.Release()
+		}
+	} else {
+		err = r.exchange.submit()
+	}
+	if err != nil {
 		r.done(nil, conn.Times{}, err)
+	}
+}
+
+// errNotSent fails a request that was ready when the producer was cut short.
+var errNotSent = notSent{}
+
+type notSent struct{}
+
+func (notSent) Error() string     { return "the request was not sent" }
+func (notSent) Class() wire.Class { return wire.Retriable | wire.DefinitelyRefused }
+
+// drop fails the batches of a request that will not be sent.
+func (r *request) drop(err error) {
+	if r.broker.producer.cfg.Producer.RequiredAcks != AcksNone {
+		r.conn.Release()
+	}
+	r.fail(slices.DeleteFunc(r.batches, isNil), err)
+	r.broker.reuse(r)
+}
+
+func isNil(b *batch) bool { return b == nil }
+
+// fail gives batches in flight their outcome, for good.
+func (r *request) fail(batches []*batch, err error) {
+	for _, b := range batches {
+		r.broker.producer.decide(b, Delivery{Err: err}, -1)
+		b.p.decided(b, false)
+		b.free()
 	}
 }
 
 // encode finishes batches that were never sent and adds all of them to the request, the
 // partitions of a topic together. A batch that cannot be finished fails by itself.
 func (r *request) encode() {
-	kept := r.batches[:0]
-	for _, b := range r.batches {
-		if err := b.finish(r.broker.compressor); err != nil {
-			r.broker.producer.decide(b, Delivery{Err: err}, -1)
-			b.p.decided(b, false)
-			b.free()
-			continue
+	for i, b := range r.batches {
+		if !r.finish(b) {
+			r.batches[i] = nil // it has its outcome, or two others took its place
 		}
-		kept = append(kept, b)
 	}
-	r.batches = kept
+	r.batches = slices.DeleteFunc(r.batches, isNil)
 	sortByTopic(r.batches)
 	for _, b := range r.batches {
 		r.add(b.p.topic, b.p.number, b)
 	}
+}
+
+// finish completes a batch. One that is too large is split before a broker refuses it.
+func (r *request) finish(b *batch) bool {
+	cfg := &r.broker.producer.cfg.Producer
+	err := b.finish(r.broker.compressor)
+	if err == nil && b.attempts == 0 {
+		err = b.checkFinished(cfg)
+	}
+	if err == nil {
+		return true
+	}
+	var large *MessageTooLargeError
+	if errors.As(err, &large) && b.builder.Count() > 1 {
+		b.p.halve(b)
+		return false
+	}
+	b.p.unnumber(b)
+	r.broker.producer.decide(b, Delivery{Err: err}, -1)
+	b.p.decided(b, false)
+	b.free()
+	return false
 }
 
 // sortByTopic brings the batches of a topic together. Nearly always there is nothing to do.
@@ -68,6 +125,8 @@ func sortByTopic(bs []*batch) {
 // done takes the answer apart, or the failure; see conn.Call. Who asked to be told of requests is
 // told before the outcomes are, so that what a message's sender knows includes its request.
 func (r *request) done(body []byte, t conn.Times, err error) {
+	defer r.broker.outstanding.Add(-1)
+	defer r.contain()
 	r.times = t
 	switch {
 	case err != nil:
@@ -76,14 +135,24 @@ func (r *request) done(body []byte, t conn.Times, err error) {
 	case r.call.NoResponse:
 		r.times.Read = t.Written
 		r.report(nil)
-		for _, b := range r.batches {
-			r.acked(b, -1)
+		for ; r.seen < len(r.batches); r.seen++ {
+			r.acked(r.batches[r.seen], -1)
 		}
 	default:
 		r.answered(body)
 	}
-	r.broker.outstanding.Add(-1)
 	r.broker.reuse(r)
+}
+
+// contain keeps a panic from the connection's reader, which others need. The batches that are not
+// decided have an unknown outcome; the request is not used again.
+func (r *request) contain() {
+	v := recover()
+	if v == nil {
+		return
+	}
+	err := r.broker.producer.caught("reading the answer to a request", v)
+	r.fail(r.batches[r.seen:], fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
 }
 
 // answered reads the answer and decides each batch it tells about; one it leaves out has an
@@ -92,7 +161,10 @@ func (r *request) answered(body []byte) {
 	err := r.read(body)
 	r.report(err)
 	for i := range r.outcomes {
-		r.outcome(&r.outcomes[i])
+		if b := r.find(&r.outcomes[i]); b != nil {
+			r.outcome(b, &r.outcomes[i])
+			r.seen++
+		}
 	}
 	clear(r.outcomes) // they alias the answer
 	if err == nil && r.seen < len(r.batches) {
@@ -114,13 +186,8 @@ func (r *request) failed(err error) {
 	}
 }
 
-// outcome decides one batch. Batches told about move to the front of r.batches, in the order of
-// the answer, which is nearly always theirs.
-func (r *request) outcome(o *produce.Outcome) {
-	b := r.find(o)
-	if b == nil {
-		return
-	}
+// outcome decides one batch.
+func (r *request) outcome(b *batch, o *produce.Outcome) {
 	if o.Code == 0 {
 		r.acked(b, o.BaseOffset)
 		return
@@ -137,11 +204,12 @@ func (r *request) outcome(o *produce.Outcome) {
 	r.notAcked(b, err, class, time.Now())
 }
 
+// find is the batch that an outcome tells about. Those move to the front of r.batches, in the order
+// of the answer, which is nearly always theirs.
 func (r *request) find(o *produce.Outcome) *batch {
 	for i := r.seen; i < len(r.batches); i++ {
 		if b := r.batches[i]; b.p.number == o.Partition && b.p.topic == string(o.Topic) {
 			r.batches[i], r.batches[r.seen] = r.batches[r.seen], b
-			r.seen++
 			return b
 		}
 	}
@@ -162,10 +230,18 @@ func (r *request) notAcked(b *batch, err error, class wire.Class, now time.Time)
 	case class.Has(wire.Retriable), b.sequence.set && class.Has(wire.BumpEpoch):
 		b.p.again(b, err, class, now)
 	case b.tooLargeTogether(err):
+		b.p.size.ask()
 		b.p.halve(b)
+	case isTooLarge(err):
+		b.p.decided(b, false)
+		b.p.size.tooLarge(b, Delivery{Err: err, Written: r.times.Written, Acked: r.times.Read})
 	default:
 		r.broker.producer.decide(b, Delivery{Err: b.orUnknown(err), Written: r.times.Written, Acked: r.times.Read}, -1)
 		b.p.decided(b, false)
 		b.free()
 	}
+}
+
+func isTooLarge(err error) bool {
+	return errors.Is(err, wire.ErrMessageTooLarge) || errors.Is(err, wire.ErrRecordListTooLarge)
 }

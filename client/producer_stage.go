@@ -26,6 +26,7 @@ type stage struct {
 	spare []*ProducerMessage // an empty slice for the next swap
 	held  int
 	busy  bool          // a caller or the goroutine is handling
+	stuck bool          // whoever handles waits: what comes is told when it came
 	room  chan struct{} // made by who waits for room, closed and dropped by who makes room
 }
 
@@ -42,6 +43,9 @@ func (s *stage) push(ctx context.Context, abort <-chan struct{}, run []*Producer
 		taken += n
 		if full == nil {
 			continue
+		}
+		if inCallback() {
+			return taken, ErrBufferFull
 		}
 		select {
 		case <-full:
@@ -98,7 +102,27 @@ func (s *stage) offer(chunk []*ProducerMessage) (taken int, full <-chan struct{}
 	}
 	s.queue = append(s.queue, chunk[:n]...)
 	s.held += n
+	if s.stuck {
+		noteAcceptance(chunk[:n])
+	}
 	return n, nil
+}
+
+// waiting is called by a handler that is about to wait: what it handles and what is queued learns
+// when it was accepted, at the latest, since it may be long until it reaches its batch.
+func (s *stage) waiting(run []*ProducerMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stuck = true
+	noteAcceptance(run)
+	noteAcceptance(s.queue)
+}
+
+// goesOn ends what waiting began.
+func (s *stage) goesOn() {
+	s.mu.Lock()
+	s.stuck = false
+	s.mu.Unlock()
 }
 
 // finishInline ends the handling of a chunk by its caller: what could not go on is queued before

@@ -120,6 +120,9 @@ func (p *SyncProducer) SendMessagesContext(ctx context.Context, msgs []*Producer
 
 // send returns the messages' failures, or why they are not known.
 func (p *SyncProducer) send(ctx context.Context, msgs []*ProducerMessage) (MessageErrors, error) {
+	if inCallback() {
+		return nil, ErrInCallback
+	}
 	w := waiters.Get().(*waiter)
 	w.left, w.failed = len(msgs), nil
 	n, err := p.async.ProduceRun(ctx, msgs, w)

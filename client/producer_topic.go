@@ -1,26 +1,33 @@
 package client
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // topicProducer is the second stage: it gives every message of one topic its partition and hands
 // runs of messages to the partition producers.
 type topicProducer struct {
-	producer    *AsyncProducer
-	topic       string
-	stage       *stage
-	partitioner Partitioner
+	producer *AsyncProducer
+	topic    string
+	size     *sizeLimit
+	stage    *stage
 
 	// Only the stage's handler uses these.
-	known      *metadata  // that meta came from
-	meta       *topicMeta // nil: not known yet
-	partitions []*partitionProducer
-	runs       [][]*ProducerMessage // by partition: what the run being handled has for it
-	touched    []int32              // partitions with something in runs
-	left       []*ProducerMessage
+	partitioner Partitioner // nil: not made yet
+	circuit     circuit     // of looking the topic up
+	known       *metadata   // that meta came from
+	meta        *topicMeta  // nil: not known yet
+	partitions  []*partitionProducer
+	runs        [][]*ProducerMessage // by partition: what the run being handled has for it
+	touched     []int32              // partitions with something in runs
+	left        []*ProducerMessage
+	passing     bool // what is not in left or runs has been passed on
 }
 
 func newTopicProducer(p *AsyncProducer, topic string) *topicProducer {
-	t := &topicProducer{producer: p, topic: topic, partitioner: p.cfg.partitioner(topic)}
+	t := &topicProducer{producer: p, topic: topic, size: &sizeLimit{producer: p, topic: topic}}
 	t.stage = newStage(p.cfg.ChannelBufferSize, &p.stages)
 	t.stage.handle = t.handle
 	return t
@@ -29,11 +36,18 @@ func newTopicProducer(p *AsyncProducer, topic string) *topicProducer {
 // handle partitions a run and passes it on; see stage. While the topic is not known it waits, or
 // with wait false leaves the run to the stage's goroutine.
 func (t *topicProducer) handle(run []*ProducerMessage, wait bool) (left []*ProducerMessage) {
+	t.passing = false
+	defer func() {
+		if v := recover(); v != nil {
+			t.producer.fail(t.rescue(run), t.producer.caught("the topic producer", v))
+			left = nil
+		}
+	}()
 	if t.producer.aborted() {
 		t.producer.fail(run, ErrClosed)
 		return nil
 	}
-	if err := t.learn(wait); err != nil {
+	if err := t.ready(run, wait); err != nil {
 		t.producer.fail(run, err)
 		return nil
 	}
@@ -47,32 +61,71 @@ func (t *topicProducer) handle(run []*ProducerMessage, wait bool) (left []*Produ
 	return left
 }
 
+// ready makes sure that there is a partitioner and, as far as it may wait, that the topic is known.
+func (t *topicProducer) ready(run []*ProducerMessage, wait bool) (err error) {
+	if t.partitioner == nil {
+		if t.partitioner, err = t.producer.newPartitioner(t.topic); err != nil {
+			return err
+		}
+	}
+	return t.learn(run, wait)
+}
+
 // learn takes in what is known of the topic, asking the cluster for a topic it knows nothing of
 // when it may wait.
-func (t *topicProducer) learn(wait bool) error {
+func (t *topicProducer) learn(run []*ProducerMessage, wait bool) error {
 	m := t.producer.client.meta.Load()
 	if m == t.known && t.meta != nil {
 		return nil
 	}
 	now := m.topics[t.topic]
 	if now == nil || len(now.partitions) == 0 {
-		if t.meta != nil || !wait {
+		if t.meta != nil {
 			return nil // what was known has to do until more is
 		}
+		if t.circuit.open(time.Now()) {
+			return t.circuit.failure(t.topic, -1)
+		}
+		if !wait {
+			return nil
+		}
 		var err error
-		if now, err = t.producer.client.topic(t.producer.life, t.topic); err != nil {
+		if now, err = t.lookUp(run); err != nil {
 			return err
 		}
 	}
-	noteRefresh(t.partitioner, t.meta, now)
+	before := t.meta
+	t.circuit = circuit{}
 	t.known, t.meta = m, now
 	for len(t.partitions) < len(now.partitions) {
 		n := int32(len(t.partitions))
-		t.partitions = append(t.partitions, newPartitionProducer(t.producer, t.topic, n))
+		t.partitions = append(t.partitions, newPartitionProducer(t, n))
 		t.runs = append(t.runs, nil)
 	}
 	t.producer.remember(t.partitions)
+	noteRefresh(t.partitioner, before, now) // the user's: when it panics, the rest has been done
 	return nil
+}
+
+// lookUp asks the cluster for the topic, on behalf of a run that waits for it.
+func (t *topicProducer) lookUp(run []*ProducerMessage) (*topicMeta, error) {
+	t.stage.waiting(run)
+	defer t.stage.goesOn()
+	ctx, cancel := t.producer.lifeUntil(run[0])
+	defer cancel()
+	meta, err := t.producer.client.topic(ctx, t.topic)
+	switch {
+	case err == nil:
+		t.circuit.succeeded()
+	case t.producer.aborted():
+		err = ErrClosed
+	default:
+		t.circuit.failed(time.Now(), err)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w (%v): %w", ErrDeliveryTimeout, t.producer.cfg.Producer.DeliveryTimeout, err)
+		}
+	}
+	return meta, err
 }
 
 // place gives each message that has none its partition, and fails those the partitioner refuses.
@@ -87,10 +140,11 @@ func (t *topicProducer) place(run []*ProducerMessage) []*ProducerMessage {
 
 // placeAll returns the index of the first message that could not be placed, and why.
 func (t *topicProducer) placeAll(run []*ProducerMessage) (n int, err error) {
+	userCode.Add(1)
 	defer func() {
+		userCode.Add(-1)
 		if v := recover(); v != nil {
-			t.producer.panics.Add(1)
-			err = &PanicError{Where: "the partitioner", Value: v}
+			err = t.producer.caught("the partitioner", v)
 		}
 	}()
 	for ; n < len(run); n++ {
@@ -121,7 +175,7 @@ func (t *topicProducer) pass(run []*ProducerMessage) (left []*ProducerMessage) {
 		}
 		t.runs[m.Partition] = append(t.runs[m.Partition], m)
 	}
-	t.left = t.left[:0]
+	t.left, t.passing = t.left[:0], true
 	for _, p := range t.touched {
 		t.left = append(t.left, t.partitions[p].stage.tryPush(t.runs[p])...)
 		clear(t.runs[p])
@@ -141,12 +195,46 @@ func onePartition(run []*ProducerMessage) bool {
 }
 
 // passOne waits until the partition of the first message has room. The messages behind it wait
-// too, as in a queue: the bound of this stage is theirs together.
+// too, as in a queue: the bound of this stage is theirs together. Nobody waits for a partition
+// whose circuit is open: what finds no room there fails, and the others go on.
 func (t *topicProducer) passOne(run []*ProducerMessage) (left []*ProducerMessage) {
-	_, err := t.partitions[run[0].Partition].stage.push(t.producer.life, t.producer.life.Done(), run[:1], false)
-	if err != nil {
+	t.stage.waiting(run)
+	defer t.stage.goesOn()
+	to := t.partitions[run[0].Partition]
+	_, err := to.stage.push(t.producer.life, to.circuitOpens(), run[:1], false)
+	switch {
+	case err == nil:
+		return run[1:]
+	case t.producer.aborted():
 		t.producer.fail(run, ErrClosed)
 		return nil
 	}
-	return run[1:]
+	var failed []*ProducerMessage
+	t.left = t.left[:0]
+	for _, m := range slices.Clone(run) { // run may be t.left
+		if m.Partition == to.number {
+			failed = append(failed, m)
+		} else {
+			t.left = append(t.left, m)
+		}
+	}
+	t.producer.fail(failed, to.circuitFailure())
+	return t.left
+}
+
+// rescue is what a panic while a run was handled has left here.
+func (t *topicProducer) rescue(run []*ProducerMessage) (left []*ProducerMessage) {
+	left = slices.Clone(run)
+	if t.passing {
+		left = slices.Clone(t.left)
+	}
+	for _, p := range t.touched {
+		if t.passing {
+			left = append(left, t.runs[p]...)
+		}
+		clear(t.runs[p])
+		t.runs[p] = t.runs[p][:0]
+	}
+	t.touched = t.touched[:0]
+	return left
 }

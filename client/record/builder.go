@@ -75,8 +75,7 @@ func (b *Builder) Append(timestampMs int64, key, value []byte, headers []Header)
 	if cap(b.buf)-n < need {
 		b.buf = slices.Grow(b.buf, need)
 	}
-	b.buf = b.buf[:n+need]
-	dst := b.buf[n:]
+	dst := b.buf[n : n+need]
 
 	i := putUvarint(dst, 0, zigzagLen(body))
 	dst[i] = 0 // attributes of a record: none are defined
@@ -89,6 +88,7 @@ func (b *Builder) Append(timestampMs int64, key, value []byte, headers []Header)
 	} else {
 		putHeaders(dst, i, headers)
 	}
+	b.buf = b.buf[:n+need] // only now: a panic on the way leaves the batch as it was
 	b.max = max(b.max, timestampMs)
 	b.count++
 }
