@@ -34,7 +34,7 @@ type MessageTooLargeError struct {
 	Size  int    // of the message as a batch of its own, in bytes: before compression, or as it was to be sent
 	Limit int    // that it exceeds, in bytes; 0 where a broker refused it and does not tell
 	Whose string // the setting that holds the limit
-	Err   error  // a broker's refusal; nil when nothing was sent
+	Err   error  // what a broker says, of this message or of others before; nil for our own limit
 }
 
 func (e *MessageTooLargeError) Error() string {

@@ -185,7 +185,7 @@ func (b *batch) checkFinished(cfg *ProducerConfig) error {
 		return &MessageTooLargeError{Size: len(b.data), Limit: cfg.MaxMessageBytes, Whose: ownLimit + ", compressed"}
 	}
 	if n := b.p.size.now(); n > 0 && len(b.data) > n {
-		return &MessageTooLargeError{Size: len(b.data), Limit: n, Whose: topicLimit}
+		return &MessageTooLargeError{Size: len(b.data), Limit: n, Whose: topicLimit, Err: wire.ErrMessageTooLarge}
 	}
 	return nil
 }
