@@ -22,13 +22,14 @@ type Broker struct {
 	rack atomic.Pointer[string]
 
 	life context.Context // the client's; ends every dial
-	opts conn.Options
+	opts conn.Options    // its Observer is metrics
+
+	metrics *brokerMetrics
 
 	mu      sync.Mutex
 	conn    *conn.Conn // nil, open or broken
 	opening *opening   // nil, or the dial under way that everybody waits for
-	closed  bool
-	dials   atomic.Int64
+	ended   error      // why there will be no connection any more; nil: there may be
 }
 
 // opening is one dial, shared by everybody who needs the connection.
@@ -39,7 +40,8 @@ type opening struct {
 }
 
 func newBroker(life context.Context, id int32, addr string, opts conn.Options) *Broker {
-	b := &Broker{addr: addr, life: life, opts: opts}
+	b := &Broker{addr: addr, life: life, opts: opts, metrics: &brokerMetrics{}}
+	b.opts.Observer = b.metrics
 	b.id.Store(id)
 	return b
 }
@@ -65,8 +67,8 @@ func (b *Broker) Connected() bool {
 	return b.conn != nil && b.conn.Err() == nil
 }
 
-// Dials is how many times the shared connection was opened or tried, for tests and statistics.
-func (b *Broker) Dials() int64 { return b.dials.Load() }
+// Dials is how many connections to it were opened or tried, those of readers included.
+func (b *Broker) Dials() int64 { return b.metrics.snapshot(0, "").Dials }
 
 // Open opens the shared connection unless it is open, and waits until it is or ctx ends.
 func (b *Broker) Open(ctx context.Context) error {
@@ -98,9 +100,9 @@ func (b *Broker) Request(ctx context.Context, req kmsg.Request) (kmsg.Response, 
 // asks while a dial is under way gets its outcome.
 func (b *Broker) connection(ctx context.Context) (*conn.Conn, error) {
 	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return nil, ErrClosed
+	if b.ended != nil {
+		defer b.mu.Unlock()
+		return nil, b.ended
 	}
 	if b.conn != nil && b.conn.Err() == nil {
 		defer b.mu.Unlock()
@@ -126,9 +128,9 @@ func (b *Broker) dial(o *opening) {
 	o.conn, o.err = b.openPrivate(b.life)
 	b.mu.Lock()
 	b.opening = nil
-	if b.closed && o.conn != nil {
-		o.conn.Close(ErrClosed)
-		o.conn, o.err = nil, ErrClosed
+	if b.ended != nil && o.conn != nil {
+		o.conn.Close(b.ended)
+		o.conn, o.err = nil, b.ended
 	}
 	if o.conn != nil {
 		b.conn = o.conn
@@ -140,7 +142,7 @@ func (b *Broker) dial(o *opening) {
 // openPrivate opens a connection of the caller's own, which it must close: readers use one per
 // broker, so that their long polls hold nobody up.
 func (b *Broker) openPrivate(ctx context.Context) (*conn.Conn, error) {
-	b.dials.Add(1)
+	b.metrics.dialled()
 	c, err := conn.Open(ctx, b.addr, b.opts)
 	if err != nil {
 		if b.life.Err() != nil {
@@ -154,7 +156,7 @@ func (b *Broker) openPrivate(ctx context.Context) (*conn.Conn, error) {
 // close ends the shared connection; requests on it fail with cause.
 func (b *Broker) close(cause error) {
 	b.mu.Lock()
-	b.closed = true
+	b.ended = ErrClosed
 	c, o := b.conn, b.opening
 	b.conn = nil
 	b.mu.Unlock()
@@ -163,6 +165,21 @@ func (b *Broker) close(cause error) {
 	}
 	if o != nil {
 		<-o.done // bounded: the dial ends with the client's life
+	}
+}
+
+// retire is for a node that is gone, or has moved: nothing more is sent to it, and its connection
+// ends once what is in flight has been answered, each request within its time.
+func (b *Broker) retire() {
+	gone := &nodeGoneError{b.ID(), b.addr}
+	b.mu.Lock()
+	if b.ended == nil {
+		b.ended = gone
+	}
+	c := b.conn
+	b.mu.Unlock()
+	if c != nil {
+		c.Retire(gone)
 	}
 }
 

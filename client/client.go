@@ -35,6 +35,9 @@ type Client struct {
 	nodes  map[int32]*Broker   // by node id
 	used   map[string]struct{} // topics asked for: what a refresh is about
 	closed bool
+	// coordinators are node ids; retired is what brokers that are gone had measured, by node id.
+	coordinators map[coordinatorKey]int32
+	retired      map[int32]*brokerMetrics
 
 	refresh refresher
 }
@@ -58,7 +61,10 @@ func NewClientContext(ctx context.Context, addrs []string, cfg *Config) (*Client
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: *cfg, nodes: map[int32]*Broker{}, used: map[string]struct{}{}}
+	c := &Client{
+		cfg: *cfg, nodes: map[int32]*Broker{}, used: map[string]struct{}{},
+		coordinators: map[coordinatorKey]int32{}, retired: map[int32]*brokerMetrics{},
+	}
 	if c.opts, err = cfg.connOptions(); err != nil {
 		return nil, err
 	}
@@ -199,6 +205,13 @@ func (c *Client) Replicas(ctx context.Context, topic string, partition int32) ([
 func (c *Client) InSyncReplicas(ctx context.Context, topic string, partition int32) ([]int32, error) {
 	p, err := c.partition(ctx, topic, partition)
 	return slices.Clone(p.isr), err
+}
+
+// OfflineReplicas lists the nodes that hold a partition and cannot serve it: they are down, or the
+// disk it is on has failed (KIP-112).
+func (c *Client) OfflineReplicas(ctx context.Context, topic string, partition int32) ([]int32, error) {
+	p, err := c.partition(ctx, topic, partition)
+	return slices.Clone(p.offline), err
 }
 
 // Controller is the node that takes administrative requests.

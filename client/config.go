@@ -36,7 +36,8 @@ type Config struct {
 type NetConfig struct {
 	MaxOpenRequests  int           `key:"maxOpenRequests" doc:"Requests in flight on one connection. With an idempotent producer at most 5."`
 	DialTimeout      time.Duration `key:"dialTimeout" doc:"Longest time to open a connection: TCP, TLS, version negotiation and authentication together."`
-	ReadTimeout      time.Duration `key:"readTimeout" doc:"Longest wait for the answer to a request, beyond what the request itself lets the broker wait. The connection is given up when it passes."`
+	RequestTimeout   time.Duration `key:"requestTimeout" doc:"Longest wait for the answer to a request, beyond what the request itself lets the broker wait. The connection is given up when it passes. 0: as readTimeout."`
+	ReadTimeout      time.Duration `key:"readTimeout" doc:"Longest time for the rest of an answer once it has begun to arrive. The connection is given up when it passes."`
 	WriteTimeout     time.Duration `key:"writeTimeout" doc:"Longest time to write one request."`
 	KeepAlive        time.Duration `key:"keepAlive" doc:"Interval of TCP keep-alive probes; 0: the system's default."`
 	MaxResponseBytes int           `key:"maxResponseBytes" unit:"bytes" doc:"Largest answer accepted; a longer one closes the connection before memory is taken for it."`

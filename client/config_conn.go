@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/kbench/kbench/client/internal/conn"
 )
@@ -14,11 +15,19 @@ func (c *Config) connOptions() (conn.Options, error) {
 		return conn.Options{}, fmt.Errorf("net.sasl: %w", err)
 	}
 	return conn.Options{
-		Dial: c.Net.Dialer, DialTimeout: c.Net.DialTimeout, ReadTimeout: c.Net.ReadTimeout,
+		Dial: c.Net.Dialer, DialTimeout: c.Net.DialTimeout, RequestTimeout: c.Net.RequestTimeout, ReadTimeout: c.Net.ReadTimeout,
 		WriteTimeout: c.Net.WriteTimeout, KeepAlive: c.Net.KeepAlive, TLS: c.Net.TLS, SASL: auth,
 		ClientID: c.ClientID, MaxInFlight: c.Net.MaxOpenRequests, MaxResponseBytes: c.Net.MaxResponseBytes,
 		MaxVersions: c.Version.caps, Logger: c.Logger,
 	}, nil
+}
+
+// answerTimeout is how long a broker may take to answer, beyond what the request lets it wait.
+func (n NetConfig) answerTimeout() time.Duration {
+	if n.RequestTimeout > 0 {
+		return n.RequestTimeout
+	}
+	return n.ReadTimeout
 }
 
 // authenticator is nil without a mechanism.

@@ -65,6 +65,7 @@ func (r RetryConfig) validate(p *problems, key string) {
 func (n NetConfig) validate(p *problems) {
 	p.atLeast("net.maxOpenRequests", n.MaxOpenRequests, 1)
 	p.positive("net.dialTimeout", n.DialTimeout)
+	p.notNegative("net.requestTimeout", n.RequestTimeout)
 	p.positive("net.readTimeout", n.ReadTimeout)
 	p.positive("net.writeTimeout", n.WriteTimeout)
 	p.notNegative("net.keepAlive", n.KeepAlive)

@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/kbench/kbench/client/internal/wire"
+	"github.com/kbench/kbench/client/record"
 )
 
 // Errors of the client. Compare with errors.Is; brokers' own errors are wire.KafkaError values,
@@ -46,6 +50,32 @@ func (e *MessageTooLargeError) Error() string {
 
 func (e *MessageTooLargeError) Unwrap() error { return e.Err }
 
+// UnsupportedCodecError is the failure of messages whose codec the broker does not know: nothing
+// was sent.
+type UnsupportedCodecError struct {
+	Codec   record.Codec
+	Version int16 // of Produce requests, the newest that both sides may use
+	Needs   int16 // the first version with the codec
+}
+
+func (e *UnsupportedCodecError) Error() string {
+	return fmt.Sprintf("producer.compression=%v needs Produce requests of version %d or later, this broker "+
+		"(or the version setting) allows %d: Kafka 2.1 is the first with it; choose another codec", e.Codec, e.Needs, e.Version)
+}
+
+// Class is what wire.Classify answers: another try meets the same versions.
+func (e *UnsupportedCodecError) Class() wire.Class { return wire.Fatal | wire.DefinitelyRefused }
+
+// codecFits refuses zstd in Produce requests whose version brokers without it understand as well
+// (KIP-110): they would answer with an error, or store what their consumers cannot read.
+func codecFits(codec record.Codec, version int16) error {
+	const firstZstd = 7
+	if codec == record.ZSTD && version < firstZstd {
+		return &UnsupportedCodecError{Codec: codec, Version: version, Needs: firstZstd}
+	}
+	return nil
+}
+
 // PanicError is a panic in a user's function or in a stage, delivered as a failure.
 type PanicError struct {
 	Where string // the function that panicked
@@ -66,6 +96,35 @@ func (e *ConfigError) Error() string {
 		s += "\n  " + p.Key + ": " + p.Text
 	}
 	return s
+}
+
+// silentError is why another broker is asked.
+type silentError struct{ after time.Duration }
+
+func (e *silentError) Error() string { return fmt.Sprintf("no answer within %v", e.after) }
+
+// Class is what wire.Classify answers.
+func (e *silentError) Class() wire.Class { return wire.Retriable | wire.RefreshMetadata }
+
+// nodeGoneError is why nothing can be sent to a node.
+type nodeGoneError struct {
+	id   int32
+	addr string // empty: not known any more
+}
+
+func (e *nodeGoneError) Error() string {
+	if e.addr == "" {
+		return fmt.Sprintf("broker %d has left the cluster", e.id)
+	}
+	return fmt.Sprintf("broker %d at %s has left the cluster or moved", e.id, e.addr)
+}
+
+func (e *nodeGoneError) Unwrap() error { return ErrNoBrokers }
+
+// Class is what wire.Classify answers: whoever wanted the node has to look where its partitions
+// are now. Nothing was sent.
+func (e *nodeGoneError) Class() wire.Class {
+	return wire.Retriable | wire.RefreshMetadata | wire.DefinitelyRefused
 }
 
 // addressError says which broker an error came from.

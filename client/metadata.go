@@ -39,6 +39,7 @@ type partitionMeta struct {
 	epoch    int32
 	replicas []int32
 	isr      []int32
+	offline  []int32
 	err      error
 	// stale counts answers in a row that were older than this one.
 	stale int
@@ -126,7 +127,7 @@ func mergeTopic(old *topicMeta, t *kmsg.MetadataResponseTopic, now time.Time) *t
 func mergePartition(old *partitionMeta, p *kmsg.MetadataResponseTopicPartition) partitionMeta {
 	n := partitionMeta{
 		leader: p.Leader, epoch: p.LeaderEpoch, err: wire.ErrorFor(p.ErrorCode),
-		replicas: slices.Clone(p.Replicas), isr: slices.Clone(p.ISR),
+		replicas: slices.Clone(p.Replicas), isr: slices.Clone(p.ISR), offline: slices.Clone(p.OfflineReplicas),
 	}
 	if n.err != nil {
 		n.leader = -1

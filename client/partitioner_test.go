@@ -3,21 +3,149 @@ package client
 import (
 	"hash/crc32"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
+// The vectors are those of the other clients' own tests (Java: UtilsTest; librdkafka: rdmurmur2.c,
+// rdfnv1a.c), and Sarama's for "hejsan".
 func TestHashesMatchPublishedVectors(t *testing.T) {
-	for key, want := range map[string]int32{"21": -973932308, "foobar": -790332482, "abc": 479470107} {
-		require.Equal(t, want, int32(murmur2([]byte(key))), "murmur2 of %q as in the Java client's own test", key)
+	for key, want := range map[string]int32{
+		"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536,
+		"a-little-bit-longer-string": -1486304829, "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+		"abc": 479470107,
+	} {
+		require.Equal(t, want, int32(murmur2([]byte(key))), "murmur2 of %q in Java", key)
 	}
-	require.Equal(t, uint32(0xd067cf64), murmur2([]byte("kafka")), "murmur2 as in librdkafka's own test")
-	require.Equal(t, uint32(0x106e08d9), murmur2(nil), "murmur2 of nothing as in librdkafka's own test")
+	const unaligned = "PreAmbleWillBeRemoved,ThePrePartThatIs"
+	for _, v := range []struct {
+		key              string
+		murmur2, fnvMade uint32
+	}{
+		{"kafka", 0xd067cf64, 0x0d33c4e1},
+		{"giberish123456789", 0x8f552b0c, 0x77a58295},
+		{"1234", 0x9fc97b14, 0x023bdd03},
+		{"234", 0xe7c009ca, 0x2dea3cd2},
+		{"34", 0x873930da, 0x740fa83e},
+		{"4", 0x5a4b5ca1, 0x310ca263},
+		{unaligned, 0x78424f1c, 0x65cbd69c},
+		{unaligned[1:], 0x4a62b377, 0x6e49c79a},
+		{unaligned[2:], 0xe0e4e09e, 0x69eed356},
+		{unaligned[3:], 0x62b8b43f, 0x6abcc023},
+		{"", 0x106e08d9, 0x7ee3623b},
+	} {
+		require.Equal(t, v.murmur2, murmur2([]byte(v.key)), "murmur2 of %q in librdkafka", v.key)
+		h := int32(fnv1a([]byte(v.key)))
+		require.Equal(t, v.fnvMade, uint32(max(h, -h)), "FNV-1a of %q in librdkafka, its sign taken off", v.key)
+	}
 	h := int32(fnv1a([]byte("hejsan")))
 	require.Equal(t, int32(0x17b1e27a), -h, "Sarama's default negates")
 	require.Equal(t, uint32(0x684e1d86), uint32(h)&0x7fffffff, "Sarama's reference partitioner masks")
 	require.Equal(t, uint32(0xd077037e), crc32.ChecksumIEEE([]byte("hejsan")), "librdkafka hashes with CRC32")
+}
+
+// Partitions, worked out from the hashes above by each client's own rule for negative ones.
+func TestKeysGoWhereOtherClientsSendThem(t *testing.T) {
+	for _, v := range []struct {
+		partitioner, key string
+		partitions, want int32
+		why              string
+	}{
+		{"murmur2", "foobar", 50, 16, "Java masks the sign: (−790332482 & 0x7fffffff) mod 50"},
+		{"murmur2", "21", 6, (-973932308 & 0x7fffffff) % 6, "not the absolute value, which would be 2"},
+		{"murmur2", "abc", 7, 479470107 % 7, "a hash that is not negative"},
+		{"murmur2", "", 10, 0x106e08d9 % 10, "Java hashes an empty key"},
+		{"hash", "hejsan", 100, 0x17b1e27a % 100, "Sarama's default: remainder first, then its sign off"},
+		{"hash", "kafka", 10, 5, "librdkafka's fnv1a is Sarama's default"},
+		{"hash", "giberish123456789", 50, 23, "librdkafka's fnv1a is Sarama's default"},
+		{"hash", "", 10, 0x7ee3623b % 10, "Sarama hashes an empty key"},
+		{"fnv1a", "hejsan", 100, 0x684e1d86 % 100, "Sarama's reference: the sign bit off, then the remainder"},
+		{"fnv1a", "", 10, (2166136261 & 0x7fffffff) % 10, "Sarama hashes an empty key"},
+		{"crc32", "hejsan", 100, 0xd077037e % 100, "librdkafka takes the hash as unsigned"},
+		{"crc32", "kafka", 10, 9, "0x5bbc7517 mod 10"},
+		{"crc32", "giberish123456789", 50, 21, "0x7b3a8e3f mod 50"},
+	} {
+		got, err := partitioners[v.partitioner]().Partition(&ProducerMessage{Key: []byte(v.key)}, v.partitions)
+		require.NoError(t, err)
+		require.Equal(t, v.want, got, "%s of %q: %s", v.partitioner, v.key, v.why)
+	}
+}
+
+// A null key is none for everybody; an empty one is a key but for librdkafka's default.
+func TestNullAndEmptyKeys(t *testing.T) {
+	for _, v := range []struct {
+		partitioner    string
+		null, emptyKey bool // is hashed
+	}{
+		{"hash", false, true}, {"fnv1a", false, true}, {"murmur2", false, true}, {"crc32", false, false},
+	} {
+		p := partitioners[v.partitioner]()
+		require.Equal(t, v.null, p.RequiresConsistency(&ProducerMessage{}), "%s, null key", v.partitioner)
+		require.Equal(t, v.emptyKey, p.RequiresConsistency(&ProducerMessage{Key: []byte{}}), "%s, empty key", v.partitioner)
+		require.True(t, p.RequiresConsistency(&ProducerMessage{Key: []byte("k")}), v.partitioner)
+		for name, key := range map[string][]byte{"null": nil, "empty": {}} {
+			if v.emptyKey && key != nil {
+				continue
+			}
+			seen := map[int32]bool{}
+			for range 2000 {
+				at, err := p.Partition(&ProducerMessage{Key: key, Value: make([]byte, 999)}, 4)
+				require.NoError(t, err)
+				seen[at] = true
+			}
+			require.Len(t, seen, 4, "%s, %s key: goes everywhere", v.partitioner, name)
+		}
+	}
+}
+
+func TestRoundRobinTakesTurnsAndRandomDoesNot(t *testing.T) {
+	p := partitioners["roundrobin"]()
+	for i := range int32(12) {
+		at, err := p.Partition(&ProducerMessage{Key: []byte("k")}, 5)
+		require.NoError(t, err)
+		require.Equal(t, i%5, at)
+	}
+	r := partitioners["random"]()
+	seen := map[int32]int{}
+	for range 5000 {
+		at, err := r.Partition(&ProducerMessage{Key: []byte("k")}, 5)
+		require.NoError(t, err)
+		seen[at]++
+	}
+	for at := range int32(5) {
+		require.InDelta(t, 1000, seen[at], 200, "partition %d", at)
+	}
+}
+
+// What the numbers count: with a key all partitions, without one those with a leader.
+func TestKeyedMessagesWaitForTheirPartition(t *testing.T) {
+	parts := led(4, 0, 1)
+	parts[1].Leader, parts[1].ErrorCode = -1, 5
+	w := newWorld(map[int32]string{0: "a:1"})
+	w.topics["t"] = parts
+	inBubble(t, w.ordinary, func(t *testing.T, n *scripted) {
+		c := n.mustClient(func(c *Config) {
+			c.Producer.DeliveryTimeout, c.Producer.NewPartitioner = 3*time.Second, func(string) Partitioner {
+				return &keyPartitioner{hash: func(key []byte, n int32) int32 { return int32(key[0]-'0') % n }}
+			}
+		}, "a:1")
+		defer c.Close()
+		p, err := NewAsyncProducerFromClient(c)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, p.Close(t.Context())) }()
+		for range 50 {
+			m := &ProducerMessage{Topic: "t", Value: make([]byte, 20_000)}
+			require.NoError(t, sendOne(t, p, m))
+			require.NotEqualValues(t, 1, m.Partition, "without a key no message goes where nobody leads")
+		}
+		m := &ProducerMessage{Topic: "t", Key: []byte("2")}
+		require.NoError(t, sendOne(t, p, m))
+		require.EqualValues(t, 2, m.Partition, "all four are counted")
+		err = sendOne(t, p, &ProducerMessage{Topic: "t", Key: []byte("1")})
+		require.ErrorIs(t, err, ErrDeliveryTimeout, "a key stays where it belongs")
+	})
 }
 
 func TestPartitionersStayInRange(t *testing.T) {

@@ -41,7 +41,8 @@ type exchange struct {
 	collect  func(*produce.Outcome)
 	times    conn.Times
 	info     RequestInfo
-	topic    string // of the batch added last
+	sizes    Summary // of the batches
+	topic    string  // of the batch added last
 }
 
 // init is called once; done gets the answer, or the failure.
@@ -53,7 +54,7 @@ func (e *exchange) init(cfg *Config, panics *atomic.Int64, done func([]byte, con
 // begin starts a request to a node.
 func (e *exchange) begin(node int32, c *conn.Conn, version int16) {
 	e.conn, e.topic, e.times = c, "", conn.Times{}
-	e.info = RequestInfo{Broker: node}
+	e.info, e.sizes = RequestInfo{Broker: node}, Summary{}
 	e.call.Key, e.call.Version = produceKey, version
 	e.encoder.Begin(produce.Head{
 		Version: version, Acks: int16(e.cfg.Producer.RequiredAcks), TimeoutMs: int32(e.cfg.Producer.Timeout.Milliseconds()),
@@ -71,6 +72,7 @@ func (e *exchange) add(topic string, partition int32, b *batch) {
 	e.info.Messages += b.builder.Count() // msgs may be gone already: see batch.expired
 	e.info.Bytes += len(b.data)
 	e.info.RawBytes += b.raw
+	e.sizes.add(int64(len(b.data)))
 }
 
 // submit writes the request; the answer comes to done, unless there is an error. A slot of the
@@ -78,7 +80,7 @@ func (e *exchange) add(topic string, partition int32, b *batch) {
 func (e *exchange) submit() error {
 	e.call.Body = e.encoder.End()
 	e.call.NoResponse = e.cfg.Producer.RequiredAcks == AcksNone
-	e.call.Timeout = e.cfg.Producer.Timeout + e.cfg.Net.ReadTimeout
+	e.call.Timeout = e.cfg.Producer.Timeout + e.cfg.Net.answerTimeout()
 	return e.conn.Submit(&e.call)
 }
 
@@ -108,6 +110,9 @@ func (e *exchange) strange() error {
 
 // report tells who asked to be told that the request is over.
 func (e *exchange) report(err error) {
+	if m, measured := e.conn.Observer().(*brokerMetrics); measured && !e.times.Written.IsZero() {
+		m.wrote(&e.info, e.sizes)
+	}
 	if e.cfg.Producer.OnRequest != nil {
 		e.info.Err, e.info.Written, e.info.Read = err, e.times.Written, e.times.Read
 		e.callHook()
@@ -146,28 +151,20 @@ func (b *batch) tooLargeTogether(err error) bool {
 func (c *Client) produceConn(ctx context.Context, node int32) (*conn.Conn, int16, error) {
 	n := c.node(node)
 	if n == nil {
-		return nil, 0, &goneError{node}
+		return nil, 0, &nodeGoneError{id: node}
 	}
 	nc, err := n.connection(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	v, err := nc.Version(produceKey)
+	if err == nil {
+		err = codecFits(c.cfg.Producer.Compression, v)
+	}
 	if err != nil {
 		return nil, 0, &addressError{n.addr, err}
 	}
 	return nc, v, nil
-}
-
-// goneError says that a node is not in the cluster any more.
-type goneError struct{ node int32 }
-
-func (e *goneError) Error() string { return fmt.Sprintf("broker %d has left the cluster", e.node) }
-func (e *goneError) Unwrap() error { return ErrNoBrokers }
-
-// Class for wire.Classify: nothing was sent, and what the node led has another leader, or will.
-func (e *goneError) Class() wire.Class {
-	return wire.Retriable | wire.RefreshMetadata | wire.DefinitelyRefused
 }
 
 // gaveUp is the error of a batch that is not tried any more after err.

@@ -29,9 +29,19 @@ func within(t testing.TB) context.Context {
 func cluster(t testing.TB, nodes, partitions int) *broker.Cluster {
 	c, err := broker.Start(broker.Options{Nodes: nodes})
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { requireVersions(t, c); c.Close() })
 	require.NoError(t, c.CreateTopic("t", partitions, nil))
 	return c
+}
+
+// requireVersions is the guard of M11 and M12 in every test: the embedded broker takes request
+// versions that Kafka 4 has dropped.
+func requireVersions(t testing.TB, c *broker.Cluster) {
+	for key, versions := range c.Versions() {
+		for _, v := range versions {
+			require.False(t, wire.Dropped(key, v), "%s version %d was sent, which Kafka 4 refuses", kmsg.NameForKey(key), v)
+		}
+	}
 }
 
 // quickConfig retries fast, so that tests of failures are.

@@ -57,7 +57,7 @@ func newSource(r *Reader, b *Broker) *source {
 		Topics: []fetch.Topic{{Name: r.cfg.Topic}},
 	}
 	s.call = conn.Call{
-		Key: fetch.Key, Timeout: r.consume.MaxWait + r.client.cfg.Net.ReadTimeout,
+		Key: fetch.Key, Timeout: r.consume.MaxWait + r.client.cfg.Net.answerTimeout(),
 		Buffer: s.room, Done: s.done, Body: make(net.Buffers, 1),
 	}
 	return s

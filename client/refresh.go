@@ -181,7 +181,14 @@ func (c *Client) ask(ctx context.Context, b *Broker, r *round) error {
 			req.Topics = append(req.Topics, topic)
 		}
 	}
-	resp, err := b.Request(ctx, req)
+	// A broker that is silent must not take the time of those that would answer.
+	share := c.cfg.Metadata.Timeout / 3
+	short, cancel := context.WithTimeout(ctx, share)
+	defer cancel()
+	resp, err := b.Request(short, req)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		return &addressError{b.addr, &silentError{share}}
+	}
 	if err != nil {
 		return err
 	}
@@ -189,7 +196,7 @@ func (c *Client) ask(ctx context.Context, b *Broker, r *round) error {
 	if !ok || len(m.Brokers) == 0 {
 		return &addressError{b.addr, errors.New("described a cluster without brokers; it may be starting")}
 	}
-	c.adopt(m, full, b)
+	c.adopt(m, full)
 	return nil
 }
 
@@ -205,11 +212,11 @@ func (c *Client) wanted(r *round) []string {
 
 // adopt takes in an answer: brokers that are new, moved or gone, then topics and leaders. The
 // connection the answer came on becomes that of the node behind it, where the cluster
-// advertises the address that was dialled; no healthy connection is closed but that of a node
-// that is gone or has moved.
-func (c *Client) adopt(r *kmsg.MetadataResponse, full bool, from *Broker) {
-	next := c.meta.Load().merge(r, full, time.Now())
+// advertises the address that was dialled. No healthy connection is closed but that of a node
+// that is gone or has moved, and that one only when its requests have been answered.
+func (c *Client) adopt(r *kmsg.MetadataResponse, full bool) {
 	c.mu.Lock()
+	next := c.meta.Load().merge(r, full, time.Now())
 	var gone []*Broker
 	for id, m := range next.brokers {
 		old := c.nodes[id]
@@ -219,12 +226,14 @@ func (c *Client) adopt(r *kmsg.MetadataResponse, full bool, from *Broker) {
 		}
 		if old != nil {
 			gone = append(gone, old)
+			c.keepMetrics(old)
 		}
 		c.nodes[id] = c.nodeAt(id, m)
 	}
 	for id, b := range c.nodes {
 		if _, known := next.brokers[id]; !known {
 			gone = append(gone, b)
+			c.keepMetrics(b)
 			delete(c.nodes, id)
 		}
 	}
@@ -235,8 +244,10 @@ func (c *Client) adopt(r *kmsg.MetadataResponse, full bool, from *Broker) {
 		return
 	}
 	for _, b := range gone {
-		if b != from && !c.isSeed(b) {
-			b.close(fmt.Errorf("broker %d at %s has left the cluster or moved", b.ID(), b.addr))
+		if c.isSeed(b) {
+			b.id.Store(-1) // an address to ask again when no other answers
+		} else {
+			b.retire()
 		}
 	}
 }
@@ -252,6 +263,7 @@ func (c *Client) nodeAt(id int32, m brokerMeta) *Broker {
 		}
 	}
 	b := newBroker(c.life, id, m.addr, c.opts)
+	c.measureAsBefore(b)
 	b.setRack(m.rack)
 	return b
 }
@@ -260,12 +272,17 @@ func (b *Broker) setRack(rack string) { b.rack.Store(&rack) }
 
 func (c *Client) isSeed(b *Broker) bool { return slices.Contains(c.seeds, b) }
 
-// candidates are the brokers to ask for metadata, best first: those with an open connection,
-// then the other nodes in random order, then the seeds. Each is listed once.
+// candidates are the brokers to ask for metadata, best first: those with an open connection and
+// nothing in flight, which answer at once, the others with one, where the question waits for what is
+// before it, then the other nodes, each in random order, then the seeds. Each is listed once.
 func (c *Client) candidates() []*Broker {
 	nodes := c.Brokers()
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	slices.SortStableFunc(nodes, func(a, b *Broker) int { return rank(a) - rank(b) })
+	ranks := make(map[*Broker]int, len(nodes))
+	for _, b := range nodes {
+		ranks[b] = rank(b)
+	}
+	slices.SortStableFunc(nodes, func(a, b *Broker) int { return ranks[a] - ranks[b] })
 	for _, s := range c.seeds {
 		if !slices.Contains(nodes, s) {
 			nodes = append(nodes, s)
@@ -275,10 +292,15 @@ func (c *Client) candidates() []*Broker {
 }
 
 func rank(b *Broker) int {
-	if b.Connected() {
-		return 0
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.conn == nil || b.conn.Err() != nil:
+		return 2
+	case b.conn.InFlight() > 0:
+		return 1
 	}
-	return 1
+	return 0
 }
 
 // refreshPeriodically keeps metadata young while nothing fails.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -351,6 +352,21 @@ func (c *Cluster) Requests(key int16) int64 {
 	c.faults.mu.Lock()
 	defer c.faults.mu.Unlock()
 	return c.faults.requests[key]
+}
+
+// Versions are the versions of requests that arrived so far, rising, by API key: the embedded broker
+// takes versions that Kafka 4 refuses, so that tests have to look for themselves.
+func (c *Cluster) Versions() map[int16][]int16 {
+	c.faults.mu.Lock()
+	defer c.faults.mu.Unlock()
+	out := make(map[int16][]int16)
+	for x := range c.faults.versions {
+		out[x[0]] = append(out[x[0]], x[1])
+	}
+	for _, versions := range out {
+		slices.Sort(versions)
+	}
+	return out
 }
 
 // Connections are the connections open now, and those ever accepted.

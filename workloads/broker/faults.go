@@ -12,6 +12,7 @@ type faults struct {
 	conns    map[*conn]struct{}
 	unreach  map[int]bool            // ports whose connections are closed at once
 	requests map[int16]int64         // requests seen, by key
+	versions map[[2]int16]struct{}   // key and version of the requests seen
 	accepted int64                   // connections ever accepted
 	stalled  map[int16]chan struct{} // key → closed by resume
 	delay    map[int16]time.Duration
@@ -25,6 +26,7 @@ func newFaults() *faults {
 		conns:    make(map[*conn]struct{}),
 		unreach:  make(map[int]bool),
 		requests: make(map[int16]int64),
+		versions: make(map[[2]int16]struct{}),
 		stalled:  make(map[int16]chan struct{}),
 		delay:    make(map[int16]time.Duration),
 		lose:     make(map[int16]int),
@@ -59,10 +61,11 @@ func (f *faults) wake() {
 	f.changed = make(chan struct{})
 }
 
-func (f *faults) requested(key int16) {
+func (f *faults) requested(key, version int16) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests[key]++
+	f.versions[[2]int16{key, version}] = struct{}{}
 	f.wake()
 }
 

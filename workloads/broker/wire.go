@@ -50,10 +50,10 @@ type conn struct {
 	closed chan struct{} // closed by Close; ends a write that a fault holds
 }
 
-// exchange is one request: its key and correlation id.
+// exchange is one request: its key, version and correlation id.
 type exchange struct {
-	key  int16
-	corr int32
+	key, version int16
+	corr         int32
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -62,7 +62,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.mu.Lock()
 		c.pending = append(c.pending, x)
 		c.mu.Unlock()
-		c.faults.requested(x.key)
+		c.faults.requested(x.key, x.version)
 	})
 	return n, err
 }
@@ -142,8 +142,9 @@ func (f *framer) feed(p []byte, request func(exchange)) {
 		f.have = 0
 		f.skip = max(int64(binary.BigEndian.Uint32(f.head[0:4]))-8, 0)
 		request(exchange{
-			key:  int16(binary.BigEndian.Uint16(f.head[4:6])),
-			corr: int32(binary.BigEndian.Uint32(f.head[8:12])),
+			key:     int16(binary.BigEndian.Uint16(f.head[4:6])),
+			version: int16(binary.BigEndian.Uint16(f.head[6:8])),
+			corr:    int32(binary.BigEndian.Uint32(f.head[8:12])),
 		})
 	}
 }

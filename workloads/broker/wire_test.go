@@ -135,11 +135,11 @@ func TestFramerFindsRequestsHoweverTheStreamIsCut(t *testing.T) {
 		var stream []byte
 		var want []exchange
 		for i := range rapid.IntRange(0, 8).Draw(t, "frames") {
-			x := exchange{key: rapid.Int16().Draw(t, "key"), corr: int32(i)}
+			x := exchange{key: rapid.Int16().Draw(t, "key"), version: rapid.Int16().Draw(t, "version"), corr: int32(i)}
 			rest := rapid.IntRange(0, 40).Draw(t, "rest")
 			frame := binary.BigEndian.AppendUint32(nil, uint32(8+rest))
 			frame = binary.BigEndian.AppendUint16(frame, uint16(x.key))
-			frame = binary.BigEndian.AppendUint16(frame, 9)
+			frame = binary.BigEndian.AppendUint16(frame, uint16(x.version))
 			frame = binary.BigEndian.AppendUint32(frame, uint32(x.corr))
 			stream = append(stream, append(frame, make([]byte, rest)...)...)
 			want = append(want, x)

@@ -47,7 +47,28 @@ func (c *Conn) fail(cause error) {
 	_ = c.raw.Close()
 	c.o.Logger.Debug("connection closed", "broker", c.addr, "cause", cause, "inFlight", len(orphans))
 	for _, e := range orphans {
-		c.settle(e, nil, Times{Written: e.written}, c.errSent)
+		c.lose(e)
+	}
+}
+
+// Retire closes the connection for a cause as soon as nothing is in flight; until then answers
+// come as ever, each within its time, while what is submitted is refused with a *ClosedError.
+func (c *Conn) Retire(cause error) {
+	c.retiring.CompareAndSwap(nil, &cause)
+	c.endIfRetired()
+}
+
+// endIfRetired closes a retired connection that has nothing left to do.
+func (c *Conn) endIfRetired() {
+	cause := c.retiring.Load()
+	if cause == nil {
+		return
+	}
+	c.mu.Lock()
+	busy := c.inFlightLocked() > 0 || c.writeBy != 0
+	c.mu.Unlock()
+	if !busy {
+		c.fail(*cause)
 	}
 }
 

@@ -43,8 +43,11 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// DialTimeout bounds Open as a whole. 0: 30 s.
 	DialTimeout time.Duration
-	// ReadTimeout is the longest wait for an answer of a request without a Timeout of its own,
-	// counted from when its write began. 0: 30 s.
+	// RequestTimeout is the longest wait for the answer to a request without a Timeout of its own,
+	// counted from when its write began. 0: ReadTimeout.
+	RequestTimeout time.Duration
+	// ReadTimeout is the longest that the rest of an answer may take once it has begun to arrive.
+	// 0: 30 s.
 	ReadTimeout time.Duration
 	// WriteTimeout is the longest that one write may take. 0: 30 s.
 	WriteTimeout time.Duration
@@ -63,8 +66,33 @@ type Options struct {
 	MaxResponseBytes int
 	// MaxVersions caps the version of requests (the user's Version setting); nil: no cap.
 	MaxVersions func(key int16) (max int16, capped bool)
+	// Observer is told of requests and answers; nil: nobody is.
+	Observer Observer
 	// Logger gets what happens to the connection, at debug level; nil: silent.
 	Logger *slog.Logger
+}
+
+// Observer is told what connections do, for metrics. Several goroutines call it at once, once or
+// twice a request, and it holds them up: it must be short, and call nothing of the Conn.
+type Observer interface {
+	// Sent: a request of size bytes, its whole frame, is about to be written; awaited says that it
+	// will be answered, and that Answered or Lost follows.
+	Sent(key int16, size int, awaited bool)
+	// Answered: the answer of size bytes, its whole frame, was read, took after the request's
+	// write began.
+	Answered(key int16, size int, took time.Duration)
+	// Lost: no answer will come, since the connection closed.
+	Lost(key int16)
+	// Throttled: the broker asked for no request before d has passed.
+	Throttled(d time.Duration)
+}
+
+// answerTimeout is how long an answer may take when its request does not say.
+func (o Options) answerTimeout() time.Duration {
+	if o.RequestTimeout > 0 {
+		return o.RequestTimeout
+	}
+	return o.ReadTimeout
 }
 
 func (o Options) withDefaults() Options {
@@ -109,9 +137,10 @@ type Conn struct {
 	broker   map[int16]wire.Range // set once in Open, before anyone else has the Conn
 	features map[string]int16
 
-	throttled atomic.Int64 // no write before this time since base; 0: not throttled
-	lastUsed  atomic.Int64 // time since base of the last write or answer
-	answers   atomic.Int64 // answers to what callers sent; 0 makes for a better error
+	retiring  atomic.Pointer[error] // why nothing more is sent; nil: not retired
+	throttled atomic.Int64          // no write before this time since base; 0: not throttled
+	lastUsed  atomic.Int64          // time since base of the last write or answer
+	answers   atomic.Int64          // answers to what callers sent; 0 makes for a better error
 
 	mu      sync.Mutex
 	wrote   sync.Cond     // on mu: the write of the youngest request ended, or the Conn failed
@@ -148,6 +177,9 @@ func newConn(addr string, raw, nc net.Conn, o Options) *Conn {
 
 // Addr is the address given to Open.
 func (c *Conn) Addr() string { return c.addr }
+
+// Observer is that of the connection's Options.
+func (c *Conn) Observer() Observer { return c.o.Observer }
 
 // Done is closed when the connection is.
 func (c *Conn) Done() <-chan struct{} { return c.done }

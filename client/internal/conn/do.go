@@ -25,7 +25,7 @@ var ErrNoResponse = errors.New("a produce request with acks=0 has no answer to w
 // a slot, its turn and the answer, and returns the decoded answer. Error codes in the answer are
 // the caller's to look at; a throttle time in it holds the next write back (KIP-219).
 //
-// The answer must come within ReadTimeout, or longer where the request itself gives the broker
+// The answer must come within RequestTimeout, or longer where the request itself gives the broker
 // time: the request's own timeout, or a JoinGroup's rebalance timeout, plus 5 s. When ctx ends
 // first, Do returns and the connection stays usable; the slot is free when the answer has come.
 // A write in progress is bounded by WriteTimeout only.
@@ -102,9 +102,9 @@ func (c *Conn) patience(req kmsg.Request) time.Duration {
 		own = r.Timeout()
 	}
 	if own <= 0 {
-		return c.o.ReadTimeout
+		return c.o.answerTimeout()
 	}
-	return max(c.o.ReadTimeout, time.Duration(own)*time.Millisecond+brokerSlack)
+	return max(c.o.answerTimeout(), time.Duration(own)*time.Millisecond+brokerSlack)
 }
 
 func (c *Conn) await(ctx context.Context, req kmsg.Request, got <-chan answer) ([]byte, error) {

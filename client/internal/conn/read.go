@@ -31,16 +31,23 @@ func (c *Conn) read(br *bufio.Reader) {
 		if e.call == nil { // closed meanwhile
 			return
 		}
+		if br.Buffered() < n {
+			c.boundRead(e)
+		}
 		body, err := c.readBody(br, e.call, n, &own)
 		if err != nil {
 			c.fail(c.transportError("read", err))
 			c.endRead(time.Time{})
-			c.settle(e, nil, Times{Written: e.written}, c.sentError())
+			c.lose(e)
 			return
 		}
 		now := time.Now()
 		c.endRead(now)
+		if c.o.Observer != nil {
+			c.o.Observer.Answered(e.call.Key, n+len(head), now.Sub(e.written))
+		}
 		c.settle(e, body, Times{Written: e.written, Read: now}, nil)
+		c.endIfRetired()
 		if cap(own) > keepBuffer {
 			own = nil
 		}
@@ -75,6 +82,18 @@ func (c *Conn) match(head [8]byte) (e entry, n int, err error) {
 	return e, int(size) - 4, nil
 }
 
+// boundRead lets the rest of an answer, which is not there yet, take ReadTimeout at most.
+func (c *Conn) boundRead(e entry) {
+	now := c.since()
+	by := now + c.o.ReadTimeout
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil && by < e.by {
+		c.readBy = by
+		c.armLocked(now, by)
+	}
+}
+
 // endRead ends what match began; now is when the answer was complete, zero when it failed.
 func (c *Conn) endRead(now time.Time) {
 	c.mu.Lock()
@@ -100,6 +119,14 @@ func (c *Conn) settle(e entry, body []byte, t Times, err error) {
 			c.answers.Add(1)
 		}
 	}
+}
+
+// lose decides a call whose answer will not come; only after fail.
+func (c *Conn) lose(e entry) {
+	if c.o.Observer != nil {
+		c.o.Observer.Lost(e.call.Key)
+	}
+	c.settle(e, nil, Times{Written: e.written}, c.sentError())
 }
 
 // readBody reads what follows the correlation id: the header's tagged fields, if it has any, and

@@ -20,7 +20,7 @@ type Call struct {
 	// NoResponse: the broker sends no answer (acks=0). Such a call uses no slot, and Done is
 	// called by Submit itself after the write.
 	NoResponse bool
-	// Timeout for the answer, from the begin of the write. 0: Options.ReadTimeout.
+	// Timeout for the answer, from the begin of the write. 0: Options.RequestTimeout.
 	Timeout time.Duration
 	// Buffer gives the memory to read an answer's body of n bytes into, n ≤ MaxResponseBytes.
 	// nil, or a result shorter than n: the connection's own, valid during Done only.
@@ -98,6 +98,9 @@ func (c *Conn) Throttle(d time.Duration) {
 	if d <= 0 {
 		return
 	}
+	if c.o.Observer != nil {
+		c.o.Observer.Throttled(d)
+	}
 	until := int64(c.since() + min(d, MaxThrottle))
 	for {
 		old := c.throttled.Load()
@@ -142,14 +145,19 @@ func (c *Conn) write(call *Call, slot bool) (written time.Time, err error) {
 	if err := c.beginWrite(call, now, slot); err != nil {
 		return now, err
 	}
+	if c.o.Observer != nil {
+		c.o.Observer.Sent(call.Key, size, !call.NoResponse)
+	}
 	n, werr := c.writeOut(size)
 	if call.NoResponse && werr == nil {
 		now = time.Now()
 	}
-	if err := c.endWrite(call, n, werr); err != nil {
-		return now, err
+	err = c.endWrite(call, n, werr)
+	if err != nil && !call.NoResponse && c.o.Observer != nil {
+		c.o.Observer.Lost(call.Key)
 	}
-	return now, nil
+	c.endIfRetired()
+	return now, err
 }
 
 // frame builds header and body in out, and returns their size.
@@ -179,12 +187,15 @@ func (c *Conn) beginWrite(call *Call, now time.Time, slot bool) error {
 	at := now.Sub(c.base)
 	timeout := call.Timeout
 	if timeout <= 0 {
-		timeout = c.o.ReadTimeout
+		timeout = c.o.answerTimeout()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return c.err
+	}
+	if cause := c.retiring.Load(); cause != nil {
+		return &ClosedError{Addr: c.addr, Cause: *cause}
 	}
 	c.writeBy = at + c.o.WriteTimeout
 	if !call.NoResponse {

@@ -104,6 +104,38 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
+// The time until an answer begins, and the time that the rest of it may take, have bounds of their own.
+func TestRequestAndReadTimeouts(t *testing.T) {
+	begun := func(r rawserver.Request) rawserver.Reply { // 5 s, then half an answer
+		whole := rawserver.Frame(r, r.Body)
+		return rawserver.Reply{Delay: 5 * time.Second, Raw: whole[:len(whole)-2]}
+	}
+	for _, row := range []struct {
+		name   string
+		handle func(rawserver.Request) rawserver.Reply
+		o      Options
+		after  time.Duration
+		says   string
+	}{
+		{"no answer", swallow, Options{RequestTimeout: 20 * time.Second, ReadTimeout: 3 * time.Second}, 20 * time.Second, "no answer to Heartbeat within 20s"},
+		{"half an answer", begun, Options{RequestTimeout: 20 * time.Second, ReadTimeout: 3 * time.Second}, 8 * time.Second, "an answer stopped half-way"},
+		{"half an answer never outlasts the request's time", begun, Options{RequestTimeout: 6 * time.Second, ReadTimeout: time.Minute}, 6 * time.Second, "an answer stopped half-way"},
+		{"without the one the other counts", swallow, Options{ReadTimeout: 3 * time.Second}, 3 * time.Second, "no answer to Heartbeat within 3s"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubble(t, rawserver.Script{Handle: row.handle}, row.o, func(t *testing.T, c *Conn) {
+				began := time.Now()
+				k := newCounter(1)
+				send(t, c, k.call(0))
+				o := <-k.got
+				require.ErrorIs(t, o.err, ErrTimeout)
+				require.ErrorContains(t, o.err, row.says)
+				require.Equal(t, row.after, time.Since(began))
+			})
+		})
+	}
+}
+
 func TestWriteTimeout(t *testing.T) {
 	stuck := func(net.Conn) { time.Sleep(time.Hour) } // reads nothing
 	inBubble(t, rawserver.Script{Opened: stuck}, Options{WriteTimeout: 7 * time.Second},

@@ -78,6 +78,20 @@ func keyOf[T any, P interface {
 	return P(new(T)).Key()
 }
 
+// dropped holds the highest version of each request that Kafka 4.0 no longer takes (KIP-896); of
+// Produce those that it advertises, for the sake of old clients, and refuses (KAFKA-18659). Keys
+// are listed whether we send them or not.
+var dropped = map[int16]int16{
+	0: 2, 1: 3, 2: 0, 8: 1, 9: 0, 11: 1, 17: 0, 19: 1, 20: 0, 23: 1, 27: 0, 29: 0, 30: 0, 31: 0,
+	32: 0, 34: 0, 35: 0, 38: 0, 39: 0, 40: 0, 41: 0,
+}
+
+// Dropped says whether Kafka 4 refuses a version of a request that earlier releases took.
+func Dropped(key, version int16) bool {
+	last, some := dropped[key]
+	return some && version <= last
+}
+
 // VersionError says that no version of a request is spoken by both sides.
 type VersionError struct {
 	Addr   string // the broker; may be empty
@@ -123,7 +137,7 @@ func Negotiate(key int16, broker *Range, limit *int16) (int16, error) {
 	if limit != nil {
 		v = min(v, *limit)
 	}
-	if v < max(ours.Min, broker.Min) {
+	if v < max(ours.Min, broker.Min) || Dropped(key, v) {
 		return 0, fail
 	}
 	return v, nil

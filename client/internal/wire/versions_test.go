@@ -7,13 +7,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// droppedByKafka4 holds the highest version of each request that Kafka 4.0 no longer takes
-// (KIP-896); for Produce the versions that it advertises and refuses (KAFKA-18659).
-var droppedByKafka4 = map[int16]int16{
-	0: 2, 1: 3, 2: 0, 8: 1, 9: 0, 11: 1, 17: 0, 19: 1, 20: 0, 23: 1, 27: 0, 29: 0, 30: 0, 31: 0,
-	32: 0, 34: 0, 35: 0, 38: 0, 39: 0, 40: 0, 41: 0,
-}
-
 // kafka21 holds the highest versions that Kafka 2.1 speaks.
 var kafka21 = map[int16]int16{
 	0: 7, 1: 10, 2: 4, 3: 7, 8: 6, 9: 5, 10: 2, 11: 3, 12: 2, 13: 2, 14: 2, 15: 2, 16: 2, 17: 1,
@@ -27,8 +20,8 @@ func TestVersionTable(t *testing.T) {
 		require.LessOrEqual(t, ours.Min, ours.Max, name)
 		require.GreaterOrEqual(t, ours.Min, int16(0), name)
 		require.LessOrEqual(t, ours.Max, kmsg.RequestForKey(key).MaxVersion(), "%s: no definition of our maximum", name)
-		if dropped, ok := droppedByKafka4[key]; ok {
-			require.Greater(t, ours.Min, dropped, "M11: %s: Kafka 4 dropped versions up to %d", name, dropped)
+		if last, ok := dropped[key]; ok {
+			require.Greater(t, ours.Min, last, "M11: %s: Kafka 4 dropped versions up to %d", name, last)
 		}
 		if old, ok := kafka21[key]; ok {
 			require.LessOrEqual(t, ours.Min, old, "%s: Kafka 2.1 speaks up to %d", name, old)
@@ -72,6 +65,31 @@ func TestNegotiate(t *testing.T) {
 			require.Equal(t, c.want, got)
 		})
 	}
+}
+
+// M11, M12: whatever brokers say and users cap, no request leaves in a version that Kafka 4 refuses.
+func TestM12NoRequestIsEverSentInADroppedVersion(t *testing.T) {
+	for key := range Versions {
+		for low := range int16(21) {
+			for high := low; high <= 20; high++ {
+				for limit := int16(-1); limit <= 20; limit++ {
+					capped := &limit
+					if limit < 0 {
+						capped = nil
+					}
+					v, err := Negotiate(key, &Range{low, high}, capped)
+					if err == nil {
+						require.False(t, Dropped(key, v), "%s %d", kmsg.NameForKey(key), v)
+						require.LessOrEqual(t, v, high)
+						require.GreaterOrEqual(t, v, low)
+					}
+				}
+			}
+		}
+	}
+	require.True(t, Dropped(0, 2))
+	require.False(t, Dropped(0, 3))
+	require.False(t, Dropped(3, 0), "Metadata lost none")
 }
 
 func TestFlexibleHeaders(t *testing.T) {
