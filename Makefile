@@ -27,7 +27,7 @@ FUZZTIME ?= 10s
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build ./kbench
@@ -62,7 +62,7 @@ fmt: ## files that gofmt would change
 .PHONY: vet
 vet: ## go vet, without and with the build tags
 	$(GO) vet ./...
-	$(GO) vet -tags '$(TAGS)' ./...
+	$(GO) vet -tags '$(TAGS) bench' ./...
 
 .PHONY: lint
 lint: $(GOLANGCI) ## golangci-lint, at the pinned version
@@ -90,10 +90,35 @@ mod: ## go.mod and go.sum are tidy and what was downloaded is what was published
 	$(GO) mod tidy -diff
 	$(GO) mod verify
 
+# What is compared, and with whom: PEERS is the folder of a module with the other clients' program
+# (see client/internal/bench), FIGURES a regular expression, SCALE a share of the messages.
+PEERS ?=
+ROUNDS ?= 5
+FIGURES ?= .
+SCALE ?= 1
+PAIRS ?= 8
+LENGTH ?= 20s
+BENCH := $(GO) test -tags bench -count=1 -timeout 0 -v ./client/internal/bench
+BESIDE_KAFKA := @TEST_CLUSTERS=1 TEST_PORT_1=$(TEST_PORT_1) .ci/with-kafka
+
 .PHONY: bench
-bench: ## benchmarks of the hot path; with .ci/bench, end to end as well
+bench: ## CPU, rate, memory of the client, beside others with PEERS=DIR; ROUNDS FIGURES SCALE
+	$(BESIDE_KAFKA) $(BENCH) -run '^TestCompare$$' -args -json '$(CURDIR)/dist/bench.json' \
+	  -peers '$(if $(PEERS),$(abspath $(PEERS)))' -rounds $(ROUNDS) -figures '$(FIGURES)' -scale $(SCALE)
+
+.PHONY: bench-refresh
+bench-refresh: ## what refreshes of metadata do to p99.9 on real Kafka; PAIRS LENGTH
+	$(BESIDE_KAFKA) $(BENCH) -run '^TestRefresh$$' -args -json '$(CURDIR)/dist/bench-refresh.json' -pairs $(PAIRS) -length $(LENGTH)
+
+.PHONY: bench-go
+bench-go: ## Go benchmarks of the hot path
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) $(HOT)
-	@if [[ -x .ci/bench ]]; then .ci/bench; fi
+
+.PHONY: profile
+profile: ## where the CPU time of producing goes, to a discarding broker: dist/cpu.prof
+	@mkdir -p dist
+	@$(BENCH) -run '^TestProfile$$' -args -profile '$(CURDIR)/dist/cpu.prof' -scale $(SCALE)
+	@$(GO) tool pprof -top -nodecount 40 dist/cpu.prof
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s)
