@@ -109,7 +109,9 @@ func (c ProducerConfig) validate(p *problems, n NetConfig) {
 			c.Flush.MaxMessages, c.Flush.Messages)
 	}
 	p.atLeast("producer.buffer.messages", c.Buffer.Messages, 1)
+	p.atMost("producer.buffer.messages", c.Buffer.Messages, maxBufferMessages)
 	p.atLeast("producer.buffer.bytes", c.Buffer.Bytes, 0)
+	p.atMost("producer.buffer.bytes", c.Buffer.Bytes, maxBufferBytes)
 	if _, known := partitioners[c.Partitioner]; c.NewPartitioner == nil && !known {
 		p.add("producer.partitioner", "%q is not one of %s", c.Partitioner, partitionerNames())
 	}

@@ -26,31 +26,37 @@ type ProducerMessage struct {
 	// the message reached its batch, read once for a run of messages.
 	Timestamp time.Time
 	one       [1]*ProducerMessage // a run of this message alone, without an allocation
-	placed    bool                // Partition is decided
-	accepted  moment              // when, if it had to wait for its batch; else 0
+	_         [8]byte
 
 	// Partition is read by the manual partitioner, and written with the outcome: the partition
 	// the message was sent to, −1 when it never got one.
 	Partition int32
-	books     books
+	size      uint32 // what it holds of the producer's bound in bytes
 	// Offset is written with the outcome: the offset in the partition, −1 where the broker does
 	// not tell (acks=0, failures, some duplicates).
 	Offset int64
 	// Metadata belongs to the caller and is not sent.
 	Metadata any
-	// Where the outcome goes; set by the entry points, read once by deliver.
-	sink   deliveries
-	done   func(*ProducerMessage, error)
-	waited int64 // see Waited; nanoseconds since origin, 0: it did not wait
+	// Where the outcome goes; set by the entry points.
+	sink     deliveries
+	waited   int64 // see Waited; nanoseconds since origin, 0: it did not wait
+	way      way
+	placed   bool   // Partition is decided
+	accepted moment // when, if it had to wait for its batch; else 0
 }
 
-// books is what a message holds of its producer's bounds: its size in bytes, and in the lowest bit
-// its epoch (see accounts).
-type books uint32
+// way is how a message's outcome finds its user, and in the lowest bit the message's epoch (see
+// accounts).
+type way uint8
 
-func enter(size int, epoch uint8) books { return books(min(size, 1<<31-1))<<1 | books(epoch&1) }
-func (b books) size() int               { return int(b >> 1) }
-func (b books) epoch() uint8            { return uint8(b & 1) }
+const (
+	toChannels   way = 0
+	toCallback   way = 2 // sink is a callback
+	toDeliveries way = 4
+)
+
+func (w way) epoch() uint8 { return uint8(w & 1) }
+func (w way) kind() way    { return w &^ 1 }
 
 // origin is what short instants are counted from.
 var origin = time.Now()
@@ -112,6 +118,12 @@ type Deliveries interface {
 
 // deliveries is Deliveries; unexported so that the field in ProducerMessage stays our own.
 type deliveries = Deliveries
+
+// callback is the function given to Produce, as the destination of one message.
+type callback func(*ProducerMessage, error)
+
+// Delivered is never called: who hands over knows callbacks, and calls the function.
+func (callback) Delivered([]*ProducerMessage, Delivery) {}
 
 // ProducerInterceptor sees every message before it is partitioned and may change it.
 // Interceptors run in the goroutine that hands the message over. A panic in one is contained:

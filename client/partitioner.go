@@ -115,9 +115,24 @@ type stickyPartitioner struct {
 	turn    uint32
 	left    int
 	started bool
+	// current is turn's partition of so many; worked out when either changes.
+	current, of int32
 }
 
 func (p *stickyPartitioner) Partition(m *ProducerMessage, partitions int32) (int32, error) {
+	return p.next(m, partitions), nil
+}
+
+func (p *stickyPartitioner) next(m *ProducerMessage, partitions int32) int32 {
+	if p.left <= 0 || p.of != partitions {
+		p.choose(partitions)
+	}
+	p.left -= len(m.Key) + len(m.Value) + 1
+	return p.current
+}
+
+// choose begins a partition's turn, or finds the one whose turn it is among another number.
+func (p *stickyPartitioner) choose(partitions int32) {
 	if !p.started {
 		p.started, p.turn, p.left = true, rand.Uint32(), stickyBytes
 	}
@@ -125,8 +140,7 @@ func (p *stickyPartitioner) Partition(m *ProducerMessage, partitions int32) (int
 		p.turn++
 		p.left = stickyBytes
 	}
-	p.left -= len(m.Key) + len(m.Value) + 1
-	return int32(p.turn % uint32(partitions)), nil
+	p.current, p.of = int32(p.turn%uint32(partitions)), partitions
 }
 
 func (*stickyPartitioner) RequiresConsistency(*ProducerMessage) bool { return false }

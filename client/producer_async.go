@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -25,8 +26,10 @@ type AsyncProducer struct {
 	triggers   bool // any flush trigger is set
 
 	// life ends when the producer is closed or cut short; everything that waits obeys it.
-	life context.Context
-	end  context.CancelFunc
+	life  context.Context
+	end   context.CancelFunc
+	ended <-chan struct{} // life's
+	over  atomic.Bool     // life has ended, perhaps a moment ago: for the hot path
 
 	buffer     bufferBound
 	accounts   accounts
@@ -83,6 +86,8 @@ func NewAsyncProducerFromClient(c *Client) (*AsyncProducer, error) {
 	p.accounts.flush = make(chan struct{}, 1)
 	p.expiry.fire = p.expireAll
 	p.life, p.end = context.WithCancel(c.life)
+	p.ended = p.life.Done()
+	context.AfterFunc(p.life, func() { p.over.Store(true) })
 	p.input = make(chan *ProducerMessage, p.cfg.ChannelBufferSize)
 	p.results.init(p)
 	return p, nil
@@ -98,8 +103,10 @@ func (p *AsyncProducer) Produce(ctx context.Context, m *ProducerMessage, done fu
 	if done == nil {
 		done = func(*ProducerMessage, error) {}
 	}
-	m.done, m.one[0] = done, m
-	_, err := p.accept(ctx, m.one[:], callbacks{})
+	if m.one[0] != m {
+		m.one[0] = m
+	}
+	_, err := p.accept(ctx, m.one[:], callback(done), toCallback)
 	return err
 }
 
@@ -110,7 +117,7 @@ func (p *AsyncProducer) ProduceRun(ctx context.Context, run []*ProducerMessage, 
 	if d == nil {
 		d = nobody{}
 	}
-	return p.accept(ctx, run, d)
+	return p.accept(ctx, run, d, toDeliveries)
 }
 
 // nobody is the destination of outcomes that nobody asked for.
@@ -124,7 +131,7 @@ const chunk = 256
 
 // accept is the dispatcher: it takes a run into the producer's books, lets the interceptors see
 // it, and passes it to its topics.
-func (p *AsyncProducer) accept(ctx context.Context, run []*ProducerMessage, sink deliveries) (accepted int, err error) {
+func (p *AsyncProducer) accept(ctx context.Context, run []*ProducerMessage, sink deliveries, kind way) (accepted int, err error) {
 	if p.cfg.Producer.Interceptors != nil {
 		for _, m := range run {
 			if m != nil {
@@ -138,7 +145,7 @@ func (p *AsyncProducer) accept(ctx context.Context, run []*ProducerMessage, sink
 			return accepted, errNilMessage
 		}
 		part := run[accepted : accepted+n]
-		if err := p.admit(ctx, part, sink); err != nil {
+		if err := p.admit(ctx, part, sink, kind); err != nil {
 			return accepted, err
 		}
 		if n, err := p.dispatch(ctx, part); err != nil {
@@ -172,17 +179,17 @@ func (p *AsyncProducer) sameTopic(run []*ProducerMessage) int {
 }
 
 // admit enters messages of one topic into the books, waiting for room.
-func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink deliveries) error {
-	if p.refuses(sink) {
+func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink deliveries, kind way) error {
+	if p.refuses(kind) {
 		return ErrClosed
 	}
 	size := int64(0)
 	for _, m := range run {
-		m.sink, m.placed, m.accepted, m.waited = sink, false, 0, 0
-		m.books = enter(m.payloadBytes(), 0)
-		size += int64(m.books.size())
+		m.sink, m.way, m.placed, m.accepted, m.waited = sink, kind, false, 0, 0
+		m.size = uint32(min(m.payloadBytes(), math.MaxUint32))
+		size += int64(m.size)
 	}
-	waited, err := p.buffer.acquire(ctx, p.life.Done(), int64(len(run)), size)
+	waited, err := p.buffer.acquire(ctx, p.ended, int64(len(run)), size)
 	if err != nil {
 		return err
 	}
@@ -192,10 +199,10 @@ func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink 
 	epoch := p.accounts.accepted(int64(len(run)))
 	if epoch != 0 {
 		for _, m := range run {
-			m.books |= books(epoch)
+			m.way |= way(epoch)
 		}
 	}
-	if p.refuses(sink) { // Close may have looked at the books before this entry
+	if p.refuses(kind) { // Close may have looked at the books before this entry
 		p.withdraw(run)
 		return ErrClosed
 	}
@@ -203,13 +210,13 @@ func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink 
 }
 
 // refuses says whether closing has begun, from when on only what the Input channel held is taken.
-func (p *AsyncProducer) refuses(sink deliveries) bool { return p.closing.Load() && sink != nil }
+func (p *AsyncProducer) refuses(kind way) bool { return p.closing.Load() && kind != toChannels }
 
 // withdraw takes messages that were not accepted after all out of the books.
 func (p *AsyncProducer) withdraw(run []*ProducerMessage) {
 	for _, m := range run {
-		p.buffer.release(1, int64(m.books.size()))
-		p.accounts.decided(m.books.epoch(), 1)
+		p.buffer.release(1, int64(m.size))
+		p.accounts.decided(m.way.epoch(), 1)
 	}
 }
 
@@ -222,19 +229,19 @@ func (p *AsyncProducer) dispatch(ctx context.Context, run []*ProducerMessage) (i
 		if large == nil {
 			continue
 		}
-		if n, err := t.stage.push(ctx, p.life.Done(), run[from:i], true); err != nil {
+		if n, err := t.stage.push(ctx, p.ended, run[from:i], true); err != nil {
 			return from + n, err
 		}
 		p.fail(run[i:i+1], large)
 		from = i + 1
 	}
-	n, err := t.stage.push(ctx, p.life.Done(), run[from:], true)
+	n, err := t.stage.push(ctx, p.ended, run[from:], true)
 	return from + n, err
 }
 
 // fitsAlone says whether a batch with nothing but m is within limit bytes. m is in the books.
 func fitsAlone(m *ProducerMessage, limit int) bool {
-	return m.books.size()+record.HeaderSize+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit || batchSize(m) <= limit
+	return int(m.size)+record.HeaderSize+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit || batchSize(m) <= limit
 }
 
 // batchSize is the size of a batch with nothing but m.

@@ -19,6 +19,13 @@ type batch struct {
 	data    []byte // the finished batch; nil before
 	raw     int    // size before compression
 
+	// What the outcome needs to know of the messages, which by then are in no cache any more: where
+	// it goes, unless mixed, and what they hold of the bound in bytes.
+	way   way
+	sink  deliveries
+	mixed bool
+	size  int64
+
 	firstAt  time.Time // when the first message came
 	deadline time.Time // zero: none
 	attempts int       // times sent or given up for lack of a leader
@@ -57,7 +64,7 @@ func (b *batch) free() {
 		b.msgs = b.decided
 	}
 	clear(b.msgs)
-	b.msgs, b.decided = b.msgs[:0], nil
+	b.msgs, b.decided, b.sink = b.msgs[:0], nil, nil
 	batches.Put(b)
 }
 
@@ -76,10 +83,21 @@ func (b *batch) add(run []*ProducerMessage, nowMs int64, limit, most int) (n int
 			return n, nil
 		}
 		b.builder.Append(ts, m.Key, m.Value, m.Headers)
-		b.msgs = append(b.msgs, m)
+		b.join(m)
 		n++
 	}
 	return n, nil
+}
+
+// join adds m to the messages that are decided together.
+func (b *batch) join(m *ProducerMessage) {
+	if len(b.msgs) == 0 {
+		b.way, b.sink, b.mixed = m.way, m.sink, false
+	} else if m.way != b.way || m.way.kind() == toDeliveries && m.sink != b.sink {
+		b.mixed = true
+	}
+	b.size += int64(m.size)
+	b.msgs = append(b.msgs, m)
 }
 
 // full says whether m does not fit any more. The exact size is worked out only near the limit.
@@ -91,7 +109,7 @@ func (b *batch) full(m *ProducerMessage, ts int64, limit, most int) bool {
 	if most > 0 && n >= most {
 		return true
 	}
-	if b.builder.Len()+m.books.size()+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit {
+	if b.builder.Len()+int(m.size)+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit {
 		return false
 	}
 	return b.builder.SizeWith(ts, m.Key, m.Value, m.Headers) > limit

@@ -86,10 +86,10 @@ func (b *brokerProducer) retry(p *partitionProducer) {
 
 // list puts p on the list unless it is there, and says whether it was not. Called with p.mu held.
 func (b *brokerProducer) list(p *partitionProducer) bool {
-	if p.listed {
+	if p.listed.Load() {
 		return false
 	}
-	p.listed = true
+	p.listed.Store(true)
 	b.mu.Lock()
 	if len(b.listed) == 0 {
 		b.oldest.Store(p.now.UnixNano())

@@ -7,16 +7,26 @@ import (
 )
 
 // bufferBound bounds what a producer holds from acceptance to outcome, in messages and in bytes.
-// A run takes its share with two atomic additions; only who finds it full takes a lock.
+// A run takes its share with one atomic addition; only who finds it full takes a lock.
 type bufferBound struct {
 	maxMessages, maxBytes int64 // 0: no bound
 
-	messages, bytes atomic.Int64
-	waiters         atomic.Int32
+	held    atomic.Uint64 // messages in the upper bits, bytes in the lower ones
+	waiters atomic.Int32
 
 	mu   sync.Mutex
 	room chan struct{} // made by who waits, closed and dropped when something is given back
 }
+
+// bytesBits is how many bits of held count bytes. What is tried and does not fit is in held for
+// a moment too: hence limits far below what the bits could count.
+const (
+	bytesBits         = 40
+	maxBufferMessages = 1 << (63 - bytesBits)
+	maxBufferBytes    = 1 << (bytesBits - 1)
+)
+
+func packed(n, size int64) uint64 { return uint64(n)<<bytesBits + uint64(size) }
 
 // acquire takes n messages of size bytes together, waiting until they fit, ctx ends or abort is
 // closed. More than the whole bound fits while nothing else is held. It says whether it waited.
@@ -45,13 +55,17 @@ func (b *bufferBound) acquire(ctx context.Context, abort <-chan struct{}, n, siz
 }
 
 func (b *bufferBound) try(n, size int64) bool {
-	m, s := b.messages.Add(n), b.bytes.Add(size)
+	held := b.add(n, size)
+	m, s := int64(held>>bytesBits), int64(held&(1<<bytesBits-1))
 	if fits(m, n, b.maxMessages) && fits(s, size, b.maxBytes) {
 		return true
 	}
 	b.release(n, size)
 	return false
 }
+
+// add takes without asking whether it fits, and returns what is held then.
+func (b *bufferBound) add(n, size int64) uint64 { return b.held.Add(packed(n, size)) }
 
 // fits: the total after adding own is within the bound, or own is all there is.
 func fits(total, own, bound int64) bool { return bound == 0 || total <= bound || total == own }
@@ -67,8 +81,7 @@ func (b *bufferBound) waitForRoom() <-chan struct{} {
 
 // release gives back what acquire took.
 func (b *bufferBound) release(n, size int64) {
-	b.messages.Add(-n)
-	b.bytes.Add(-size)
+	b.held.Add(-packed(n, size))
 	if b.waiters.Load() == 0 {
 		return
 	}

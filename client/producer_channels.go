@@ -132,7 +132,7 @@ func (r *results) accept(run []*ProducerMessage) {
 		}
 	}
 	run = slices.DeleteFunc(run, func(m *ProducerMessage) bool { return m == nil })
-	n, err := r.p.accept(r.p.life, run, nil)
+	n, err := r.p.accept(r.p.life, run, nil, toChannels)
 	for _, m := range run[n:] {
 		r.refuse(m, err)
 	}
@@ -141,12 +141,12 @@ func (r *results) accept(run []*ProducerMessage) {
 // refuse fails a message that never came into the books.
 func (r *results) refuse(m *ProducerMessage, err error) {
 	if m != nil {
-		m.Partition, m.Offset, m.books = -1, -1, 0
+		m.Partition, m.Offset, m.size = -1, -1, 0
 	}
 	if r.p.life.Err() != nil {
 		err = ErrClosed
 	}
-	r.p.buffer.messages.Add(1) // given back when it has been read
+	r.p.buffer.add(1, 0) // given back when it has been read
 	r.put([]*ProducerMessage{m}, Delivery{Err: err})
 }
 
@@ -247,7 +247,7 @@ func bytesOf(m *ProducerMessage) int64 {
 	if m == nil {
 		return 0
 	}
-	return int64(m.books.size())
+	return int64(m.size)
 }
 
 // stopInput makes the dispatcher take what Input holds, and waits for that within ctx.

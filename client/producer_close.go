@@ -111,6 +111,7 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 // try theirs again, which is the price of ending in time.
 func (p *AsyncProducer) abort(force bool) {
 	p.end()
+	p.over.Store(true)
 	p.expiry.stop()
 	p.mu.Lock()
 	parts := p.parts

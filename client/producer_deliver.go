@@ -4,9 +4,32 @@ package client
 // have it.
 func (p *AsyncProducer) decide(b *batch, d Delivery, baseOffset int64) {
 	b.p.mu.Lock()
-	b.decided, b.msgs = b.msgs, nil
+	all := b.msgs
+	b.decided, b.msgs = all, nil
 	b.p.mu.Unlock()
-	p.deliver(b.decided, b.p.number, baseOffset, d)
+	if b.mixed {
+		p.deliver(all, b.p.number, baseOffset, d)
+		return
+	}
+	if len(all) == 0 {
+		return
+	}
+	if d.Err != nil {
+		p.failures.Add(int64(len(all)))
+	}
+	if b.way.kind() != toChannels {
+		p.buffer.release(int64(len(all)), b.size)
+	}
+	for msgs := all; len(msgs) > 0; {
+		run := msgs[:min(len(msgs), chunk)]
+		msgs = msgs[len(run):]
+		settle(run, b.p.number, baseOffset)
+		if baseOffset >= 0 {
+			baseOffset += int64(len(run))
+		}
+		p.hand(b.way.kind(), b.sink, run, d)
+	}
+	p.accounts.decided(b.way.epoch(), int64(len(all)))
 }
 
 // fail gives messages that never came into a batch their outcome.
@@ -22,52 +45,62 @@ func (p *AsyncProducer) deliver(msgs []*ProducerMessage, partition int32, baseOf
 		p.failures.Add(int64(len(msgs)))
 	}
 	for len(msgs) > 0 {
-		n, size := settle(msgs, partition, baseOffset)
+		n, size := alike(msgs)
 		run := msgs[:n]
 		msgs = msgs[n:]
+		settle(run, partition, baseOffset)
 		if baseOffset >= 0 {
 			baseOffset += int64(n)
 		}
-		sink, epoch := run[0].sink, run[0].books.epoch()
-		if sink == nil { // the channels give back when they have been read
-			p.results.put(run, d)
-		} else {
+		way, sink := run[0].way, run[0].sink
+		if way.kind() != toChannels {
 			p.buffer.release(int64(n), size)
-			p.hand(sink, run, d)
 		}
-		p.accounts.decided(epoch, int64(n))
+		p.hand(way.kind(), sink, run, d)
+		p.accounts.decided(way.epoch(), int64(n))
 	}
 }
 
-// settle writes where messages went into a run of them with the same destination and epoch, short
-// enough to be in the cache still when the user looks at it. It returns the run's length and what
-// it holds of the bound in bytes.
-func settle(msgs []*ProducerMessage, partition int32, baseOffset int64) (n int, size int64) {
-	sink, epoch := msgs[0].sink, msgs[0].books.epoch()
+// alike is how many messages from the beginning have the same destination and epoch, a chunk at
+// most, and what they hold of the bound in bytes.
+func alike(msgs []*ProducerMessage) (n int, size int64) {
+	way, sink := msgs[0].way, msgs[0].sink
 	for _, m := range msgs[:min(len(msgs), chunk)] {
-		if m.sink != sink || m.books.epoch() != epoch {
+		if m.way != way || way.kind() == toDeliveries && m.sink != sink {
 			break
 		}
-		m.Partition, m.Offset = partition, -1
-		if baseOffset >= 0 {
-			m.Offset = baseOffset + int64(n)
-		}
-		size += int64(m.books.size())
+		size += int64(m.size)
 		n++
 	}
 	return n, size
 }
 
-// hand calls the user's code, whose panics stay there.
-func (p *AsyncProducer) hand(sink deliveries, run []*ProducerMessage, d Delivery) {
+// settle writes where messages went into a run of them, short enough to be in the cache still when
+// the user looks at it.
+func settle(run []*ProducerMessage, partition int32, baseOffset int64) {
+	for i, m := range run {
+		m.Partition, m.Offset = partition, -1
+		if baseOffset >= 0 {
+			m.Offset = baseOffset + int64(i)
+		}
+	}
+}
+
+// hand passes outcomes to the channels, which give back what the messages hold when they have
+// been read, or calls the user's code, whose panics stay there.
+func (p *AsyncProducer) hand(kind way, sink deliveries, run []*ProducerMessage, d Delivery) {
+	if kind == toChannels {
+		p.results.put(run, d)
+		return
+	}
 	for len(run) > 0 {
-		run = run[p.handSome(sink, run, d):]
+		run = run[p.handSome(kind, sink, run, d):]
 	}
 }
 
 // handSome hands over a run, and returns how many messages were handed over: fewer when a
 // callback panicked, that message included.
-func (p *AsyncProducer) handSome(sink deliveries, run []*ProducerMessage, d Delivery) (n int) {
+func (p *AsyncProducer) handSome(kind way, sink deliveries, run []*ProducerMessage, d Delivery) (n int) {
 	userCode.Add(1)
 	defer func() {
 		userCode.Add(-1)
@@ -75,7 +108,7 @@ func (p *AsyncProducer) handSome(sink deliveries, run []*ProducerMessage, d Deli
 			_ = p.caught("a delivery callback", v) // the message has its outcome
 		}
 	}()
-	if sink != deliveries(callbacks{}) {
+	if kind == toDeliveries {
 		n = len(run)
 		sink.Delivered(run, d)
 		return n
@@ -83,15 +116,9 @@ func (p *AsyncProducer) handSome(sink deliveries, run []*ProducerMessage, d Deli
 	for n < len(run) {
 		m := run[n]
 		n++
-		done := m.done
-		m.done, m.sink = nil, nil
+		done := m.sink.(callback)
+		m.sink = nil
 		done(m, d.Err)
 	}
 	return n
 }
-
-// callbacks is the destination of messages that carry their own function.
-type callbacks struct{}
-
-// Delivered is never called: handSome knows callbacks and calls the functions itself.
-func (callbacks) Delivered([]*ProducerMessage, Delivery) {}

@@ -115,6 +115,7 @@ func (p *partitionProducer) expireLate(now time.Time) (next time.Time) {
 	next = p.earliest()
 	cause := p.cause
 	p.mu.Unlock()
+	p.stage.fetch() // a batch that was to be fetched may be gone
 	if cause == nil {
 		cause = errStillWaiting
 	}

@@ -76,7 +76,8 @@ func (p *partitionProducer) attach(b *brokerProducer) {
 		p.mu.Lock()
 		return
 	}
-	p.broker, p.listed, p.taken, p.numbers.proven = b, false, 0, false
+	p.broker, p.taken, p.numbers.proven = b, 0, false
+	p.listed.Store(false)
 	if p.counted = p.waiting(); p.counted.messages > 0 {
 		b.added(p, p.counted, len(p.sealed) > 0)
 	}

@@ -17,13 +17,23 @@ import (
 // turn is the number of the request being collected, which holds at most one batch of this
 // partition: a partition that left and came back may stand on the list twice.
 func (p *partitionProducer) take(b *brokerProducer, turn int, who identity, now time.Time, room int) (t *batch, more bool, until time.Time) {
+	p.stage.fetch()
+	t, more, until = p.takeBatch(b, turn, who, now, room)
+	if !p.listed.Load() {
+		p.stage.fetch() // what was gathered before listed was false has nobody else to come for it
+	}
+	return t, more, until
+}
+
+func (p *partitionProducer) takeBatch(b *brokerProducer, turn int, who identity, now time.Time, room int) (t *batch, more bool, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.broker != b || p.taken == turn {
 		return nil, false, time.Time{}
 	}
 	if p.holds(who) {
-		p.held, p.listed = true, false
+		p.held = true
+		p.listed.Store(false)
 		return nil, false, time.Time{}
 	}
 	if now.Before(p.notUntil) {
@@ -32,7 +42,7 @@ func (p *partitionProducer) take(b *brokerProducer, turn int, who identity, now 
 	p.draining, p.held = false, false
 	t = p.first()
 	if t == nil {
-		p.listed = false
+		p.listed.Store(false)
 		return nil, false, time.Time{}
 	}
 	if t.bytes() > room || who.known && !p.giveNumber(t, who) {
@@ -49,8 +59,9 @@ func (p *partitionProducer) take(b *brokerProducer, turn int, who identity, now 
 	p.inFlight++
 	p.flying = append(p.flying, t)
 	p.room.Broadcast()
-	p.listed = p.first() != nil
-	return t, p.listed, time.Time{}
+	more = p.first() != nil
+	p.listed.Store(more)
+	return t, more, time.Time{}
 }
 
 // first is the batch that goes next. Called with mu held.
@@ -113,6 +124,7 @@ func (p *partitionProducer) again(b *batch, err error, class wire.Class, now tim
 	}
 	p.relist(err)
 	p.mu.Unlock()
+	p.stage.fetch() // see detach
 	if over {
 		p.giveUp(b, err, now)
 	}
@@ -130,18 +142,21 @@ func (p *partitionProducer) lost(b *brokerProducer, err error, now time.Time) {
 	p.detach()
 	p.relist(err)
 	p.mu.Unlock()
+	p.stage.fetch() // see detach
 	for _, t := range late {
 		p.giveUp(t, err, now)
 	}
 }
 
-// detach leaves the broker producer. Called with mu held.
+// detach leaves the broker producer. Called with mu held, after which the caller fetches what the
+// stage gathered for it.
 func (p *partitionProducer) detach() {
 	if p.broker == nil {
 		return
 	}
 	p.broker.removed(p.counted)
-	p.broker, p.counted, p.listed = nil, weight{}, false
+	p.broker, p.counted = nil, weight{}
+	p.listed.Store(false)
 }
 
 // relist makes sure that somebody will come for what is to be sent. Called with mu held.
@@ -214,6 +229,7 @@ func split(bs []*batch, takes func(*batch) bool) (kept, taken []*batch) {
 
 // failAll fails everything that waits here.
 func (p *partitionProducer) failAll(err error) {
+	p.stage.fetch()
 	p.mu.Lock()
 	all := p.sealed
 	if p.building != nil {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,7 +24,7 @@ type partitionProducer struct {
 	broker    *brokerProducer // the leader's; nil while it is not known
 	counted   weight          // of what waits here, as broker counts it
 	resolving bool            // a goroutine looks for the leader
-	listed    bool            // in the broker producer's list of partitions to look at
+	listed    atomic.Bool     // in the broker producer's list of partitions to look at; written with mu held
 	taken     int             // the broker producer's turn in which a batch was last taken
 
 	building *batch   // not sealed; nil when nothing waits
@@ -55,8 +56,19 @@ func newPartitionProducer(t *topicProducer, number int32) *partitionProducer {
 	pp.room.L = &pp.mu
 	pp.stage = newStage(p.cfg.ChannelBufferSize, &p.stages)
 	pp.stage.handle = pp.handle
+	if f := &p.cfg.Producer.Flush; f.Messages == 0 && f.Bytes == 0 { // those count every message as it comes
+		pp.stage.gather, pp.stage.fetched = min(pp.stage.bound, gathered), pp.fetched
+	}
 	return pp
 }
+
+// gathered is how many messages of a partition may wait to be encoded together. They wait only
+// while there is something before them to be sent.
+const gathered = 64
+
+// fetched says that the broker producer is going to look at the partition, whatever comes: it
+// fetches what was gathered before it takes a batch. See stage.
+func (p *partitionProducer) fetched() bool { return p.listed.Load() && !p.producer.over.Load() }
 
 // handle encodes a run into batches; see stage.
 func (p *partitionProducer) handle(run []*ProducerMessage, wait bool) (left []*ProducerMessage) {

@@ -25,10 +25,10 @@ var userCode atomic.Int64
 
 // userCallers are the names of the functions that call the user's.
 var userCallers = map[string]bool{
-	functionName((*AsyncProducer).handSome):   true,
-	functionName((*exchange).callHook):        true,
-	functionName((*topicProducer).placeAll):   true,
-	functionName((*AsyncProducer).makeByUser): true,
+	functionName((*AsyncProducer).handSome):    true,
+	functionName((*exchange).callHook):         true,
+	functionName((*topicProducer).placeByUser): true,
+	functionName((*AsyncProducer).makeByUser):  true,
 }
 
 func functionName(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,17 @@ type stage struct {
 	// as failures. It may keep run until its next call, not longer.
 	handle func(run []*ProducerMessage, wait bool) (left []*ProducerMessage)
 	wg     *sync.WaitGroup // counts the stage's goroutine; the producer's Close waits on it
+
+	// gather is how many messages may be left in the queue without anybody handling them, while
+	// fetched says that somebody is going to call fetch by the time they are needed: then a run
+	// is handled at the price of a message. 0: none. fetched is called with mu held.
+	gather  int
+	fetched func() bool
+
+	// alone is the length of the run in the hand of the only one who has to do with the stage,
+	// whose queue is empty; 0 when nobody has; shared while what mu guards says it. A stage that
+	// gathers is always shared.
+	alone atomic.Int64
 
 	mu    sync.Mutex
 	queue []*ProducerMessage
@@ -85,16 +97,55 @@ func (s *stage) tryPush(run []*ProducerMessage) (left []*ProducerMessage) {
 // handling them here when the stage is idle, else as many as there is room for. With room for
 // none it returns a channel that is closed when there is some.
 func (s *stage) offer(chunk []*ProducerMessage) (taken int, full <-chan struct{}) {
+	n := int64(len(chunk))
+	if s.gather == 0 && s.alone.CompareAndSwap(0, n) {
+		left := s.handle(chunk, false)
+		if len(left) > 0 || !s.alone.CompareAndSwap(n, 0) {
+			s.share()
+			s.finishInline(len(chunk), left)
+		}
+		return len(chunk), nil
+	}
+	return s.offerShared(chunk)
+}
+
+// share makes what mu guards say who handles, if somebody does it alone.
+func (s *stage) share() {
 	s.mu.Lock()
-	if !s.busy && s.held == 0 {
+	s.shareLocked()
+	s.mu.Unlock()
+}
+
+// shareLocked is share with mu held.
+func (s *stage) shareLocked() {
+	if hand := s.alone.Swap(shared); hand > 0 {
+		s.busy, s.held = true, int(hand)
+	}
+}
+
+// shared is alone's value while what mu guards says who handles.
+const shared = -1
+
+// rest says that nobody handles and the queue is empty. Called with mu held.
+func (s *stage) rest() {
+	s.busy = false
+	if s.gather == 0 {
+		s.alone.Store(0)
+	}
+}
+
+func (s *stage) offerShared(chunk []*ProducerMessage) (taken int, full <-chan struct{}) {
+	s.mu.Lock()
+	s.shareLocked()
+	if !s.busy && s.held == 0 && (len(chunk) >= s.gather || !s.fetched()) {
 		s.busy, s.held = true, len(chunk)
 		s.mu.Unlock()
 		s.finishInline(len(chunk), s.handle(chunk, false))
 		return len(chunk), nil
 	}
-	defer s.mu.Unlock()
 	n := min(len(chunk), s.bound-s.held)
 	if n <= 0 {
+		defer s.mu.Unlock()
 		if s.room == nil {
 			s.room = make(chan struct{})
 		}
@@ -105,7 +156,35 @@ func (s *stage) offer(chunk []*ProducerMessage) (taken int, full <-chan struct{}
 	if s.stuck {
 		noteAcceptance(chunk[:n])
 	}
+	if s.busy || s.held < s.gather && s.fetched() {
+		s.mu.Unlock()
+		return n, nil
+	}
+	s.handleQueue()
 	return n, nil
+}
+
+// fetch handles what was gathered, unless somebody is handling already.
+func (s *stage) fetch() {
+	s.mu.Lock()
+	if s.busy || len(s.queue) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	s.handleQueue()
+}
+
+// handleQueue handles here what is in the queue, of which nobody takes care yet. Called with mu
+// held, which it gives up.
+func (s *stage) handleQueue() {
+	hand := s.queue
+	s.queue, s.busy = s.takeSpare(), true
+	s.mu.Unlock()
+	s.finishInline(len(hand), s.handle(hand, false))
+	s.mu.Lock()
+	clear(hand)
+	s.spare = hand[:0]
+	s.mu.Unlock()
 }
 
 // waiting is called by a handler that is about to wait: what it handles and what is queued learns
@@ -136,7 +215,7 @@ func (s *stage) finishInline(chunk int, left []*ProducerMessage) {
 	}
 	s.makeRoom()
 	if len(s.queue) == 0 {
-		s.busy = false
+		s.rest()
 		return
 	}
 	s.wg.Add(1)
@@ -151,7 +230,7 @@ func (s *stage) drain() {
 	for {
 		s.mu.Lock()
 		if len(s.queue) == 0 {
-			s.busy = false
+			s.rest()
 			s.mu.Unlock()
 			return
 		}

@@ -15,10 +15,11 @@ type topicProducer struct {
 	stage    *stage
 
 	// Only the stage's handler uses these.
-	partitioner Partitioner // nil: not made yet
-	circuit     circuit     // of looking the topic up
-	known       *metadata   // that meta came from
-	meta        *topicMeta  // nil: not known yet
+	partitioner Partitioner     // nil: not made yet
+	keys        *keyPartitioner // the partitioner, where it is one
+	circuit     circuit         // of looking the topic up
+	known       *metadata       // that meta came from
+	meta        *topicMeta      // nil: not known yet
 	partitions  []*partitionProducer
 	runs        [][]*ProducerMessage // by partition: what the run being handled has for it
 	touched     []int32              // partitions with something in runs
@@ -43,7 +44,7 @@ func (t *topicProducer) handle(run []*ProducerMessage, wait bool) (left []*Produ
 			left = nil
 		}
 	}()
-	if t.producer.aborted() {
+	if t.producer.over.Load() {
 		t.producer.fail(run, ErrClosed)
 		return nil
 	}
@@ -67,6 +68,7 @@ func (t *topicProducer) ready(run []*ProducerMessage, wait bool) (err error) {
 		if t.partitioner, err = t.producer.newPartitioner(t.topic); err != nil {
 			return err
 		}
+		t.keys, _ = t.partitioner.(*keyPartitioner)
 	}
 	return t.learn(run, wait)
 }
@@ -140,6 +142,35 @@ func (t *topicProducer) place(run []*ProducerMessage) []*ProducerMessage {
 
 // placeAll returns the index of the first message that could not be placed, and why.
 func (t *topicProducer) placeAll(run []*ProducerMessage) (n int, err error) {
+	if t.producer.cfg.Producer.NewPartitioner == nil {
+		return t.placeByOwn(run)
+	}
+	return t.placeByUser(run)
+}
+
+// placeByOwn is placeAll with a partitioner of this package. A message without a key, which the
+// most used of them treat as the sticky one does, is placed without asking what it is.
+func (t *topicProducer) placeByOwn(run []*ProducerMessage) (n int, err error) {
+	from := t.meta.writable
+	for ; n < len(run); n++ {
+		m := run[n]
+		switch {
+		case m.placed:
+			continue
+		case t.keys != nil && len(from) > 0 && !t.keys.RequiresConsistency(m):
+			m.Partition = from[t.keys.keyless.next(m, int32(len(from)))]
+		default:
+			if m.Partition, err = choosePartition(t.partitioner, t.meta, m); err != nil {
+				return n, err
+			}
+		}
+		m.placed = true
+	}
+	return n, nil
+}
+
+// placeByUser is placeAll with the user's partitioner, whose panics stay there.
+func (t *topicProducer) placeByUser(run []*ProducerMessage) (n int, err error) {
 	userCode.Add(1)
 	defer func() {
 		userCode.Add(-1)

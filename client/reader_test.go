@@ -159,6 +159,7 @@ func TestReaderPartitionsInOrderOverOneConnectionPerBroker(t *testing.T) {
 	var ids []int32
 	for p := range int32(partitions) {
 		ids = append(ids, p)
+		require.NoError(t, b.cluster.MoveLeader("in", p, p%nodes))
 		for i := 0; i < each; i += 50 {
 			b.write(p, values(i, i+50))
 		}

@@ -38,7 +38,6 @@ func discarding(b *testing.B, valueBytes int) []string {
 // batching is the setting of all of them: batches of up to a megabyte, ten milliseconds.
 func batching() *Config {
 	cfg := NewConfig()
-	cfg.Producer.Flush.Bytes = 6 << 20
 	cfg.Producer.Flush.Frequency = 10 * time.Millisecond
 	return cfg
 }
@@ -66,17 +65,66 @@ func BenchmarkProduce(b *testing.B) {
 	}
 }
 
-// ring are messages used in turn. There are twice as many as the producer's bound holds, so that
-// the one used longest ago is back.
-type ring struct{ msgs []ProducerMessage }
+// timed is a message that knows when it was handed over.
+type timed struct {
+	ProducerMessage
+	at int64 // nanoseconds since the benchmark began
+}
 
-func newRing(n, size int) *ring {
-	r := &ring{msgs: make([]ProducerMessage, n)}
-	value := make([]byte, size)
-	for i := range r.msgs {
-		r.msgs[i] = ProducerMessage{Topic: "t", Value: value}
+// messagePool lends messages in runs and takes them back in runs, so that no more of them exist
+// than are under way at a time. What comes back is given by one goroutine.
+type messagePool struct {
+	free  chan []*ProducerMessage // full runs: written by give, read by take; never closed
+	empty chan []*ProducerMessage // written by taken, read by give; never closed
+	back  []*ProducerMessage      // the run that give fills
+	value []byte
+}
+
+const poolRun = 256
+
+func newMessagePool(size int) *messagePool {
+	return &messagePool{free: make(chan []*ProducerMessage, 4096), empty: make(chan []*ProducerMessage, 4096), value: make([]byte, size)}
+}
+
+// take lends a run; taken says that its slice may be used again.
+func (p *messagePool) take(at int64) []*ProducerMessage {
+	var run []*ProducerMessage
+	select {
+	case run = <-p.free:
+	default:
+		msgs := make([]timed, poolRun)
+		for i := range msgs {
+			msgs[i].Topic, msgs[i].Value, msgs[i].Metadata = "t", p.value, &msgs[i]
+			run = append(run, &msgs[i].ProducerMessage)
+		}
 	}
-	return r
+	for _, m := range run {
+		m.Metadata.(*timed).at = at
+	}
+	return run
+}
+
+func (p *messagePool) taken(run []*ProducerMessage) {
+	select {
+	case p.empty <- run[:0]:
+	default:
+	}
+}
+
+// give takes a message back, and returns when it was handed over.
+func (p *messagePool) give(m *ProducerMessage) (at int64) {
+	at = m.Metadata.(*timed).at
+	p.back = append(p.back, m)
+	if len(p.back) < poolRun {
+		return at
+	}
+	p.free <- p.back
+	select {
+	case p.back = <-p.empty:
+	default:
+		p.back = make([]*ProducerMessage, 0, poolRun)
+	}
+	return at
 }
 
 func benchCallback(b *testing.B, size int) {
@@ -87,39 +135,40 @@ func benchCallback(b *testing.B, size int) {
 	defer func() { _ = p.Close(context.Background()) }()
 	ctx := context.Background()
 	h := hist.New()
-	var now atomic.Int64
-	var done atomic.Int64
+	var now, done atomic.Int64 // now is read once for a run of messages
 	start := time.Now()
-	callback := func(_ *ProducerMessage, err error) {
+	pool := newMessagePool(size)
+	callback := func(m *ProducerMessage, err error) {
 		if err != nil {
 			panic(err)
 		}
-		h.Record(now.Load())
+		h.Record(now.Load() - pool.give(m))
 		done.Add(1)
 	}
-	r := newRing(2*p.cfg.Producer.Buffer.Messages, size)
 	measure(b, func() {
-		for i := range b.N {
-			if i%256 == 0 {
-				now.Store(int64(time.Since(start)))
+		for i := 0; i < b.N; i += poolRun {
+			now.Store(int64(time.Since(start)))
+			run := pool.take(now.Load())
+			for _, m := range run[:min(poolRun, b.N-i)] {
+				if err := p.Produce(ctx, m, callback); err != nil {
+					b.Fatal(err)
+				}
 			}
-			if err := p.Produce(ctx, &r.msgs[i%len(r.msgs)], callback); err != nil {
-				b.Fatal(err)
-			}
+			pool.taken(run)
 		}
 		if err := p.Flush(ctx); err != nil {
 			b.Fatal(err)
 		}
 	})
-	if done.Load() != int64(b.N) {
-		b.Fatalf("%d outcomes of %d", done.Load(), b.N)
+	if done.Load() != int64(b.N) || h.Count() != int64(b.N) {
+		b.Fatalf("%d outcomes, %d recorded, of %d", done.Load(), h.Count(), b.N)
 	}
 }
 
 // runTally records what comes back in runs.
 type runTally struct {
+	pool  *messagePool
 	h     *hist.Histogram
-	done  atomic.Int64
 	start time.Time
 }
 
@@ -127,11 +176,10 @@ func (t *runTally) Delivered(batch []*ProducerMessage, d Delivery) {
 	if d.Err != nil {
 		panic(d.Err)
 	}
-	at := int64(d.Acked.Sub(t.start))
-	for range batch {
-		t.h.Record(at)
+	acked := int64(d.Acked.Sub(t.start))
+	for _, m := range batch {
+		t.h.Record(acked - t.pool.give(m))
 	}
-	t.done.Add(int64(len(batch)))
 }
 
 func benchRuns(b *testing.B, size int) {
@@ -141,26 +189,21 @@ func benchRuns(b *testing.B, size int) {
 	}
 	defer func() { _ = p.Close(context.Background()) }()
 	ctx := context.Background()
-	tally := &runTally{h: hist.New(), start: time.Now()}
-	r := newRing(2*p.cfg.Producer.Buffer.Messages, size)
-	pointers := make([]*ProducerMessage, len(r.msgs))
-	for i := range pointers {
-		pointers[i] = &r.msgs[i]
-	}
-	const run = 128
+	tally := &runTally{pool: newMessagePool(size), h: hist.New(), start: time.Now()}
 	measure(b, func() {
-		for i := 0; i < b.N; i += run {
-			at := i % (len(pointers) - run)
-			if _, err := p.ProduceRun(ctx, pointers[at:at+min(run, b.N-i)], tally); err != nil {
+		for i := 0; i < b.N; i += poolRun {
+			run := tally.pool.take(int64(time.Since(tally.start)))
+			if _, err := p.ProduceRun(ctx, run[:min(poolRun, b.N-i)], tally); err != nil {
 				b.Fatal(err)
 			}
+			tally.pool.taken(run)
 		}
 		if err := p.Flush(ctx); err != nil {
 			b.Fatal(err)
 		}
 	})
-	if tally.done.Load() != int64(b.N) {
-		b.Fatalf("%d outcomes of %d", tally.done.Load(), b.N)
+	if n := tally.h.Count(); n != int64(b.N) {
+		b.Fatalf("%d outcomes of %d", n, b.N)
 	}
 }
 
@@ -172,13 +215,14 @@ func benchChannels(b *testing.B, size int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := newRing(2*p.cfg.Producer.Buffer.Messages, size)
-	h := hist.New()
+	pool, h := newMessagePool(size), hist.New()
+	var now atomic.Int64
+	start := time.Now()
 	read := make(chan int)
 	go func() { // ends with the channel, at the end of AsyncClose
 		n := 0
-		for range p.Successes() {
-			h.Record(int64(n))
+		for m := range p.Successes() {
+			h.Record(now.Load() - pool.give(m))
 			n++
 		}
 		read <- n
@@ -189,8 +233,13 @@ func benchChannels(b *testing.B, size int) {
 		}
 	}()
 	measure(b, func() {
-		for i := range b.N {
-			p.Input() <- &r.msgs[i%len(r.msgs)]
+		for i := 0; i < b.N; i += poolRun {
+			now.Store(int64(time.Since(start)))
+			run := pool.take(now.Load())
+			for _, m := range run[:min(poolRun, b.N-i)] {
+				p.Input() <- m
+			}
+			pool.taken(run)
 		}
 		p.AsyncClose(context.Background())
 		if n := <-read; n != b.N {
