@@ -47,7 +47,7 @@ type AsyncProducer struct {
 	stages  sync.WaitGroup // stage and leader look-up goroutines
 	senders sync.WaitGroup // run of the broker producers
 	close   sync.Once
-	cut     atomic.Pointer[context.CancelFunc] // ends the waiting of the closing; set with closing
+	cut     atomic.Pointer[context.CancelCauseFunc] // ends the waiting of the closing; set with closing
 	closed  chan struct{}                      // closed by whoever closes the producer, at the end
 
 	input   chan *ProducerMessage // written by the user, read by the dispatcher, never closed

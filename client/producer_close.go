@@ -54,7 +54,7 @@ func (p *AsyncProducer) Close(ctx context.Context) error {
 		return p.results.err
 	case <-ctx.Done():
 	}
-	p.cutShort()
+	p.cutShort(ctx.Err())
 	grace := time.NewTimer(closeGrace)
 	defer grace.Stop()
 	select {
@@ -71,7 +71,7 @@ func (p *AsyncProducer) Close(ctx context.Context) error {
 // ctx bounds the flush, as in Close.
 func (p *AsyncProducer) AsyncClose(ctx context.Context) {
 	p.close.Do(func() {
-		ctx, cut := context.WithCancel(ctx)
+		ctx, cut := context.WithCancelCause(ctx)
 		p.cut.Store(&cut)
 		p.closing.Store(true)
 		// Owned by the producer; bounded by ctx, after which nothing waits any more but for the
@@ -81,7 +81,7 @@ func (p *AsyncProducer) AsyncClose(ctx context.Context) {
 }
 
 // cutShort ends what the closing waits for.
-func (p *AsyncProducer) cutShort() { (*p.cut.Load())() }
+func (p *AsyncProducer) cutShort(cause error) { (*p.cut.Load())(cause) }
 
 func (p *AsyncProducer) shutDown(ctx context.Context) {
 	p.results.stopInput(ctx)
@@ -99,11 +99,11 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 	// Everything has been decided or is being decided by a connection that was closed.
 	_ = p.accounts.wait(context.Background())
 	if err != nil {
-		p.results.err = fmt.Errorf("close: %d messages were not decided in time and failed: %w", left, err)
+		p.results.err = fmt.Errorf("close: %d messages were not decided in time and failed: %w", left, context.Cause(ctx))
 	}
 	p.results.end(ctx)
 	close(p.closed)
-	p.cutShort() // gives the context back
+	p.cutShort(nil) // gives the context back
 }
 
 // abort cuts short everything that waits. With force it also closes connections on which
