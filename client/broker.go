@@ -27,6 +27,7 @@ type Broker struct {
 	metrics *brokerMetrics
 
 	mu      sync.Mutex
+	refused lockout
 	conn    *conn.Conn // nil, open or broken
 	opening *opening   // nil, or the dial under way that everybody waits for
 	ended   error      // why there will be no connection any more; nil: there may be
@@ -142,8 +143,12 @@ func (b *Broker) dial(o *opening) {
 // openPrivate opens a connection of the caller's own, which it must close: readers use one per
 // broker, so that their long polls hold nobody up.
 func (b *Broker) openPrivate(ctx context.Context) (*conn.Conn, error) {
+	if err := b.refusedNow(); err != nil {
+		return nil, err
+	}
 	b.metrics.dialled()
 	c, err := conn.Open(ctx, b.addr, b.opts)
+	b.noteOpened(err)
 	if err != nil {
 		if b.life.Err() != nil {
 			err = ErrClosed

@@ -57,8 +57,11 @@ type SASLConfig struct {
 	Mechanism string
 	User      string
 	Password  string
-	// Token returns a bearer token; OAUTHBEARER asks for a new one at every authentication.
+	// Token returns a bearer token; OAUTHBEARER asks for a new one at every authentication. It must
+	// obey its context, and is called from several goroutines.
 	Token func(ctx context.Context) (string, error)
+	// Extensions go with the token (KIP-342); nil for none.
+	Extensions map[string]string
 }
 
 // MetadataConfig says how the client learns of brokers, topics and leaders.

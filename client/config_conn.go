@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/kbench/kbench/client/internal/conn"
@@ -42,7 +43,7 @@ func (s SASLConfig) authenticator() (conn.Authenticator, error) {
 	case "OAUTHBEARER":
 		return conn.OAUTHBEARER(func(ctx context.Context) (string, map[string]string, error) {
 			token, err := s.Token(ctx)
-			return token, nil, err
+			return token, s.Extensions, err
 		})
 	}
 	return nil, nil
@@ -58,3 +59,6 @@ func (s SASLConfig) String() string {
 
 // GoString is String, so that %#v shows no secret either.
 func (s SASLConfig) GoString() string { return s.String() }
+
+// LogValue is String, so that no handler of logs looks inside.
+func (s SASLConfig) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 
 	"github.com/kbench/kbench/client/internal/conn"
 	"github.com/kbench/kbench/client/internal/wire"
@@ -12,6 +13,24 @@ import (
 
 // KafkaError is an error code that a broker answered with; reach it with errors.As.
 type KafkaError = wire.KafkaError
+
+// refusals are kinds of errors of opening a connection that say themselves what to do.
+var refusals = []error{
+	conn.ErrTLSPort, conn.ErrPlaintextPort, conn.ErrTLSHangup, conn.ErrClosedAfterTLS, conn.ErrTLS,
+	conn.ErrCertificate, conn.ErrCertificateName, conn.ErrCertificateDate, conn.ErrClientCertificate,
+	conn.ErrNoToken, conn.ErrAuthHangup, conn.ErrNoSASL,
+}
+
+// IsRefusal says whether a cluster could not be used because of how it was connected to: TLS, SASL
+// or their absence. The error says which it is; other addresses do not help.
+func IsRefusal(err error) bool {
+	var auth *conn.AuthError
+	var mechanism *conn.MechanismError
+	if errors.As(err, &auth) || errors.As(err, &mechanism) {
+		return true
+	}
+	return slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
+}
 
 // ErrorKind names the kind of an error in a few words without what differs from one occurrence
 // to the next (addresses, offsets), for counting: Kafka's own name of the code where a broker
@@ -34,6 +53,8 @@ func ErrorKind(err error) string {
 		return "panic"
 	case errors.Is(err, ErrTopicUnknown):
 		return "unknown topic"
+	case IsRefusal(err):
+		return "connection refused by TLS or SASL"
 	case errors.Is(err, ErrPartitionInvalid):
 		return "partition out of range"
 	case errors.Is(err, ErrNoBrokers):

@@ -135,7 +135,7 @@ type addressError struct {
 
 func (e *addressError) Error() string {
 	prefix, text := "broker "+e.addr+": ", e.err.Error()
-	if strings.HasPrefix(text, prefix) {
+	if strings.HasPrefix(text, prefix) || strings.HasPrefix(text, "connection to "+prefix) {
 		return text // the connection has said it
 	}
 	return prefix + text

@@ -156,7 +156,11 @@ func noBrokers(failures []error) error {
 			texts = append(texts, s)
 		}
 	}
-	return fmt.Errorf("%w: %w", ErrNoBrokers, &contactError{strings.Join(texts, "; "), failures})
+	text := strings.Join(texts, "; ")
+	if !slices.ContainsFunc(failures, func(err error) bool { return !IsRefusal(err) }) {
+		return &contactError{text, append([]error{ErrNoBrokers}, failures...)} // reached they were
+	}
+	return fmt.Errorf("%w: %w", ErrNoBrokers, &contactError{text, failures})
 }
 
 // contactError keeps the failures reachable for errors.Is and errors.As behind one line.

@@ -42,6 +42,7 @@ func provenanceFacts(r *results.Result) []labelled {
 		{"cluster", clusterLine(c)},
 		{"bootstrap", strings.Join(c.Bootstrap, ", ")},
 		{"cluster id", c.ClusterID},
+		{"security", strings.TrimSpace(c.SecurityProtocol + "  " + c.SASLMechanism)},
 	}
 	for _, b := range c.Brokers {
 		facts = append(facts, labelled{fmt.Sprintf("broker %d", b.ID), strings.TrimSpace(b.Addr + "  " + b.Rack)})

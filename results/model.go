@@ -101,6 +101,10 @@ type Cluster struct {
 	// Version is guessed from the API versions the brokers offer, e.g. "4.0+"; brokers do not tell.
 	Version string   `json:"version,omitempty"`
 	Brokers []Broker `json:"brokers,omitempty"`
+	// SecurityProtocol is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; SASLMechanism is one with SASL.
+	// TLS and passwords cost time, so that figures differ with them. Who logged in is not kept.
+	SecurityProtocol string `json:"securityProtocol,omitempty"`
+	SASLMechanism    string `json:"saslMechanism,omitempty"`
 	// RTTNs is the median of a few empty requests (ApiVersions) to the first broker.
 	RTTNs int64 `json:"rttNs,omitempty"`
 }

@@ -193,7 +193,9 @@ func (d *decoder) setOwn(a settings.Assignment) {
 // what was set in it before, then its leaves, each with its own place.
 func (d *decoder) setClient(a settings.Assignment) {
 	leaves, problems := settings.Leaves(d.theirs, a)
-	d.problems = append(d.problems, problems...)
+	for _, p := range problems {
+		d.problems = append(d.problems, aboutConnecting(p))
+	}
 	if slices.Contains(settings.Keys(d.theirs), a.Key) {
 		if _, isLeaf := fieldOf(d.theirs, a.Key); !isLeaf {
 			empty := settings.Of(map[string]any{}).At(a.Value)
@@ -204,6 +206,16 @@ func (d *decoder) setClient(a settings.Assignment) {
 		d.refuseSecret(leaf)
 		d.def.Client = append(d.def.Client, leaf)
 	}
+}
+
+// aboutConnecting: how to connect is the machine's to know, not the workload's, and holds secrets.
+func aboutConnecting(p settings.Problem) settings.Problem {
+	for _, section := range []string{"net.tls", "net.sasl"} {
+		if p.Key == section || strings.HasPrefix(p.Key, section+".") {
+			p.Text = "is no key of a workload: how to connect stands in the file of --command-config (kbench help command-config)"
+		}
+	}
+	return p
 }
 
 // refuseSecret: workloads are kept in results, and the command line shows in ps.

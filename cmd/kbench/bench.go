@@ -34,6 +34,7 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 	if err != nil {
 		return nil, err
 	}
+	o.security.Apply(cfg)
 	c, err := findCluster(stop.soft, o.brokers, stop)
 	if err != nil {
 		return nil, err
@@ -47,6 +48,7 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 		c.close()
 		return nil, err
 	}
+	described.SecurityProtocol, described.SASLMechanism = o.security.Protocol(), o.security.Mechanism()
 	if b.result, err = newResult(def, p, cfg, described); err != nil {
 		c.close()
 		return nil, err
@@ -131,6 +133,7 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.o.security.Apply(cfg)
 	clock := run.NewClock()
 	meaning := run.AckMeaningAcked
 	if cfg.Producer.RequiredAcks == client.AcksNone {

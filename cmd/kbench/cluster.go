@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -20,30 +19,6 @@ type cluster struct {
 	child     *broker.Child // nil for the user's
 	watched   chan struct{} // closed when the child's watcher has ended
 	closing   chan struct{} // closed by close
-}
-
-// brokersEnv names the environment variable that stands in for --brokers.
-const brokersEnv = "KBENCH_BROKERS"
-
-// addresses are the brokers that the user named, by flag or environment; none when neither was
-// given. One that was given and names nothing is refused: an unset variable of a script must not
-// lead to figures of the embedded broker.
-func addresses(flag []string, given bool) ([]string, error) {
-	from := "--brokers"
-	if !given {
-		from, flag = "$"+brokersEnv, strings.Split(os.Getenv(brokersEnv), ",")
-		given = os.Getenv(brokersEnv) != ""
-	}
-	var out []string
-	for _, a := range flag {
-		if a = strings.TrimSpace(a); a != "" {
-			out = append(out, a)
-		}
-	}
-	if given && len(out) == 0 {
-		return nil, usage(fmt.Errorf("%s names no broker; give host:port, or leave it out to use the embedded broker", from))
-	}
-	return out, nil
 }
 
 // findCluster starts the embedded broker when there are no addresses. Should it end by itself
@@ -122,12 +97,21 @@ func (c *cluster) gone(ctx context.Context, cfg *client.Config) error {
 	return cl.Close()
 }
 
+// unreached says what to do about a cluster that cannot be reached. Of one that does not let us in,
+// the client has said it.
+func unreached(err error) error {
+	if client.IsRefusal(err) {
+		return err
+	}
+	return fmt.Errorf("%w; start a broker there, correct --brokers, or leave it out to use the embedded one", err)
+}
+
 // describe asks the cluster what it is.
 func (c *cluster) describe(ctx context.Context, cfg *client.Config) (results.Cluster, error) {
 	out := results.Cluster{Embedded: c.child != nil, Bootstrap: c.bootstrap}
 	cl, err := c.contact(ctx, cfg, startPatience)
 	if err != nil {
-		return out, fmt.Errorf("%w; start a broker there, correct --brokers, or leave it out to use the embedded one", err)
+		return out, unreached(err)
 	}
 	defer func() { _ = cl.Close() }() // nothing is open on it
 	out.ClusterID = cl.ClusterID()

@@ -73,6 +73,7 @@ func newRoot() *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = usageArgs(cmd.Args)
 	}
+	root.AddCommand(newSecurityTopic())
 	root.SetHelpCommand(newHelpCommand())
 	return root
 }

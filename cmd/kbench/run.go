@@ -28,6 +28,9 @@ With a rate, messages are due by the schedule whatever the cluster does, and the
 response = acked − due. Without one (--rate 0) they are sent as fast as the client's bounds
 allow, and the headline is service = acked − accepted.
 
+How to connect, TLS and SASL, stands in the file of --command-config: the client.properties of
+Kafka's own tools, or YAML ('kbench help command-config'). Secrets are never taken from flags.
+
 The result directory holds result.json, an HdrHistogram log and a timeline for each run, and
 the report. Ctrl-C stops cleanly and keeps what was measured; a second one stops at once.
 `
@@ -41,10 +44,10 @@ const runExample = `  kbench run                                           the b
 // runOptions are the flags of `kbench run`.
 type runOptions struct {
 	loading
-	brokers []string
-	out     string
-	format  string
-	quiet   bool
+	connecting
+	out    string
+	format string
+	quiet  bool
 }
 
 // newRunCommand makes `kbench run`.
@@ -58,9 +61,9 @@ func newRunCommand() *cobra.Command {
 		Args:    atMostOne,
 		RunE:    o.run,
 	}
-	o.addFlags(cmd)
+	o.loading.addFlags(cmd)
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.brokers, "brokers", "b", nil, "bootstrap addresses, host:port separated by commas (also --bootstrap-server; default $KBENCH_BROKERS, else an embedded broker)")
+	o.connecting.addFlags(cmd)
 	f.StringVar(&o.out, "out", "", "result directory, new or empty (default kbench-results/WORKLOAD-TIME)")
 	f.StringVar(&o.format, "format", formatText, "what is printed in the end: text, or json (the content of result.json)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no summary, only errors (and the result with --format json)")
@@ -71,8 +74,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	if err := checkFormat(o.format); err != nil {
 		return err
 	}
-	var err error
-	if o.brokers, err = addresses(o.brokers, cmd.Flags().Changed("brokers")); err != nil {
+	if err := o.connecting.read(cmd, o.quiet); err != nil {
 		return err
 	}
 	def, p, err := o.load(args)

@@ -10,8 +10,10 @@ USER_NAME=alice
 USER_SECRET=alice-secret
 STORE_SECRET=changeit
 
-# Listeners that KAFKA_SASL adds, with their distance from the node's port.
-SECURE_LISTENERS=(SASL_PLAINTEXT:2 SSL:3 SASL_SSL:4)
+# Listeners that KAFKA_SASL adds, with their distance from the node's port. MTLS is SSL that asks
+# for a client certificate, REAUTH is SASL_SSL whose sessions end after KAFKA_REAUTH_MS.
+SECURE_LISTENERS=(SASL_PLAINTEXT:2 SSL:3 SASL_SSL:4 MTLS:5 REAUTH:6)
+MECHANISMS=(plain scram-sha-256 scram-sha-512 oauthbearer)
 
 write_config() {
   local i
@@ -54,7 +56,7 @@ listeners=$(listeners "$1" 127.0.0.1),CONTROLLER://127.0.0.1:$(($(port "$1") + 1
 advertised.listeners=$(listeners "$1" localhost)
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,MTLS:SSL,REAUTH:SASL_SSL
 log.dirs=$DIR/data/$1
 num.partitions=1
 default.replication.factor=$copies
@@ -78,17 +80,17 @@ secure_properties() {
 ssl.keystore.location=$DIR/server.p12
 ssl.keystore.password=$STORE_SECRET
 ssl.keystore.type=PKCS12
+listener.name.mtls.ssl.client.auth=required
+listener.name.mtls.ssl.truststore.location=$DIR/trust.p12
+listener.name.mtls.ssl.truststore.password=$STORE_SECRET
+listener.name.mtls.ssl.truststore.type=PKCS12
 sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER
 X
-  for listener in sasl_plaintext sasl_ssl; do
-    for mechanism in plain scram-sha-256 scram-sha-512 oauthbearer; do
+  for mechanism in "${MECHANISMS[@]}"; do
+    for listener in sasl_plaintext sasl_ssl reauth; do
       echo "listener.name.$listener.$mechanism.sasl.jaas.config=$(server_jaas "$mechanism")"
     done
-    if [[ -n ${KAFKA_REAUTH_MS:-} ]]; then
-      for mechanism in plain scram-sha-256 scram-sha-512 oauthbearer; do
-        echo "listener.name.$listener.$mechanism.connections.max.reauth.ms=$KAFKA_REAUTH_MS"
-      done
-    fi
+    echo "listener.name.reauth.$mechanism.connections.max.reauth.ms=${KAFKA_REAUTH_MS:-5000}"
   done
 }
 
@@ -109,16 +111,55 @@ extra_properties() {
   cat "$KAFKA_EXTRA"
 }
 
-# write_keys makes a self-signed certificate for the loopback address.
+# write_keys makes a certificate authority, a certificate for the loopback address, one for
+# clients, and stores of each kind that trust the authority. ca.pem comes last: it says that all
+# of it is there.
 write_keys() {
   [[ -e $DIR/ca.pem ]] && return
   command -v keytool >/dev/null || die "no keytool; KAFKA_SASL needs it: apt-get install openjdk-17-jre-headless"
-  rm -f "$DIR/server.p12"
-  local store=(-keystore "$DIR/server.p12" -storepass "$STORE_SECRET")
-  keytool -genkeypair -alias server -keyalg RSA -keysize 2048 -validity 3650 -dname CN=localhost \
-    -ext SAN=dns:localhost,ip:127.0.0.1 -storetype PKCS12 "${store[@]}" >/dev/null 2>&1 || die "keytool made no key"
-  keytool -exportcert -rfc -alias server "${store[@]}" >"$DIR/ca.pem.new" 2>/dev/null || die "keytool exported no certificate"
+  rm -f "$DIR"/{ca,server,client,trust}.p12 "$DIR"/{client,trust}.jks
+  key_pair ca "kbench test authority" -ext bc:c=ca:true -ext ku:c=keyCertSign
+  key_pair server localhost
+  key_pair client kbench-client
+  keytool_in ca -exportcert -rfc -alias ca >"$DIR/ca.pem.new" 2>/dev/null || die "keytool exported no certificate"
+  sign server -ext SAN=dns:localhost,ip:127.0.0.1 -ext eku=serverAuth
+  sign client -ext eku=clientAuth
+  local kind
+  for kind in p12:PKCS12 jks:JKS; do
+    quietly keytool -importcert -noprompt -alias ca -file "$DIR/ca.pem.new" -keystore "$DIR/trust.${kind%:*}" \
+      -storetype "${kind#*:}" -storepass "$STORE_SECRET"
+  done
+  quietly keytool -importkeystore -noprompt -srckeystore "$DIR/client.p12" -srcstorepass "$STORE_SECRET" \
+    -destkeystore "$DIR/client.jks" -deststoretype JKS -deststorepass "$STORE_SECRET"
   mv "$DIR/ca.pem.new" "$DIR/ca.pem"
+}
+
+# quietly COMMAND…: keytool tells much that is of no use while it works.
+quietly() { "$@" >"$DIR/keytool.log" 2>&1 || die "keytool failed: $(tail -n 1 "$DIR/keytool.log")"; }
+
+# keytool_in NAME ARG…: on the store of that name.
+keytool_in() {
+  local name=$1
+  shift
+  keytool -keystore "$DIR/$name.p12" -storetype PKCS12 -storepass "$STORE_SECRET" "$@"
+}
+
+# key_pair NAME CN ARG…: a key, and a certificate that it signs itself. Elliptic curves are fast.
+key_pair() {
+  local name=$1 cn=$2
+  shift 2
+  quietly keytool_in "$name" -genkeypair -alias "$name" -keyalg EC -groupname secp256r1 -validity 3650 -dname "CN=$cn" "$@"
+}
+
+# sign NAME ARG…: the authority's certificate in place of the key's own.
+sign() {
+  local name=$1
+  shift
+  keytool_in "$name" -certreq -alias "$name" 2>"$DIR/keytool.log" |
+    keytool_in ca -gencert -rfc -alias ca -validity 3650 "$@" 2>"$DIR/keytool.log" >"$DIR/$name.pem" ||
+    die "keytool signed no certificate: $(tail -n 1 "$DIR/keytool.log")"
+  quietly keytool_in "$name" -importcert -noprompt -alias ca -file "$DIR/ca.pem.new"
+  quietly keytool_in "$name" -importcert -noprompt -alias "$name" -file "$DIR/$name.pem"
 }
 
 # write_clients leaves settings for clients, by mechanism, as Kafka's own tools read them.
@@ -131,6 +172,7 @@ write_clients() {
   client_properties oauthbearer OAUTHBEARER \
     "$common.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=\"$USER_NAME\";"
   client_trust SSL >"$DIR/client-ssl.properties"
+  { client_trust SSL; client_identity; } >"$DIR/client-mtls.properties"
 }
 
 # client_properties FILE MECHANISM JAAS: without and with TLS.
@@ -141,6 +183,10 @@ client_properties() {
 
 client_trust() {
   printf '%s\n' "security.protocol=$1" ssl.truststore.type=PEM "ssl.truststore.location=$DIR/ca.pem"
+}
+
+client_identity() {
+  printf '%s\n' ssl.keystore.type=PKCS12 "ssl.keystore.location=$DIR/client.p12" "ssl.keystore.password=$STORE_SECRET"
 }
 
 # format_storage makes the data folders of nodes that have none, all at once.

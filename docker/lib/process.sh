@@ -33,7 +33,7 @@ listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 free_ports() {
   local base offset offsets=(0 1)
   base=$(port "$1")
-  [[ -z $SASL ]] || offsets=(0 1 2 3 4)
+  [[ -z $SASL ]] || offsets=(0 1 2 3 4 5 6)
   for offset in "${offsets[@]}"; do
     listening $((base + offset)) &&
       die "port $((base + offset)), which node $1 needs, is in use by another program; choose another KAFKA_PORT"

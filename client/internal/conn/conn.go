@@ -11,7 +11,7 @@
 //
 // # Goroutines and locks
 //
-// A Conn owns one goroutine, the reader, and at most one more while it re-authenticates; both end
+// A Conn owns one goroutine, the reader, and at most two more while it re-authenticates; all end
 // when it closes. Lock order: the writer's turn, then mu. Neither is held while Done is called.
 package conn
 

@@ -23,6 +23,8 @@ var (
 	// ErrClosedByBroker: the other side closed it, as brokers do with idle connections and when
 	// they stop. A new connection may be tried at once.
 	ErrClosedByBroker = errors.New("closed by broker")
+	// ErrNoSASL: no more than a guess, from a listener that closes after the first request.
+	ErrNoSASL = errors.New("this listener may ask for SASL authentication, and none is configured")
 )
 
 // ClosedError says that a connection is closed, and why.
@@ -90,7 +92,7 @@ func (e *DecodeError) Class() wire.Class { return wire.Fatal | wire.OutcomeUnkno
 // brokerClosed is ErrClosedByBroker with what is known about it.
 type brokerClosed struct {
 	hint string
-	err  error // what the transport said
+	err  error // what the transport said, or ErrNoSASL
 	any  bool  // something had been read of the broken-off answer
 }
 
@@ -124,7 +126,8 @@ func (c *Conn) transportError(op string, err error) error {
 	case waiting == 0:
 		closed.hint = "while idle"
 	case c.o.SASL == nil && c.answers.Load() == 0:
-		closed.hint = fmt.Sprintf("before the first answer (%d awaited): this listener may ask for SASL authentication, and none is configured", waiting)
+		closed.err = ErrNoSASL
+		closed.hint = fmt.Sprintf("before the first answer (%d awaited): %v", waiting, ErrNoSASL)
 	default:
 		closed.hint = fmt.Sprintf("while %d answers were awaited", waiting)
 	}

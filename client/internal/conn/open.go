@@ -70,7 +70,11 @@ func (c *Conn) setUp(ctx context.Context) error {
 	if c.o.SASL == nil {
 		return nil
 	}
-	lifetime, err := c.authenticate(ctx)
+	login, err := c.begin(ctx)
+	if err != nil {
+		return err
+	}
+	lifetime, err := c.authenticate(ctx, login)
 	if err != nil {
 		return c.saslError(err)
 	}
@@ -87,8 +91,7 @@ func (c *Conn) saslError(err error) error {
 		return err
 	}
 	if errors.Is(err, ErrClosedByBroker) {
-		return &AuthError{Addr: c.addr, Mechanism: c.o.SASL.Mechanism(),
-			Text: "the broker closed the connection during authentication: most likely the user, password or token is wrong"}
+		return &OpenError{Addr: c.addr, Kind: ErrAuthHangup}
 	}
 	return c.firstError(err)
 }

@@ -26,15 +26,28 @@ var (
 	ErrTLSPort = errors.New("this looks like a TLS port: configure TLS, or use the broker's plaintext port")
 	// ErrClosedAtOnce: closed before the first answer; a TLS listener does that too.
 	ErrClosedAtOnce = errors.New("the broker closed the connection before its first answer: it is stopping, or the port expects TLS or something else than Kafka")
+	// ErrClosedAfterTLS is ErrClosedAtOnce on a TLS connection: with TLS 1.3 a broker that misses a
+	// client certificate says so after the handshake, and its words may be lost.
+	ErrClosedAfterTLS = errors.New("the broker closed the connection right after the TLS handshake: it asks for a client certificate or does not trust the one given, or it is stopping")
 	// ErrPlaintextPort: TLS was spoken to a listener that does not.
 	ErrPlaintextPort = errors.New("this does not look like a TLS port: turn TLS off, or use the broker's TLS port")
-	ErrNotKafka      = errors.New("this is not a Kafka broker: its answer is not of the Kafka protocol; check host and port")
+	// ErrTLSHangup: closed during the handshake, as Kafka's plaintext listeners do.
+	ErrTLSHangup = errors.New("the broker closed the connection during the TLS handshake: most likely this is not a TLS port (turn TLS off, or use the broker's TLS port), or it is stopping")
+	ErrNotKafka  = errors.New("this is not a Kafka broker: its answer is not of the Kafka protocol; check host and port")
 	// ErrCertificate: we do not trust the broker's certificate.
-	ErrCertificate = errors.New("the broker's certificate is not trusted: add its CA, or connect by a name that the certificate holds")
+	ErrCertificate = errors.New("the broker's certificate is not trusted: add the CA that signed it to the trust store")
+	// ErrCertificateName: it was made for another broker, or the broker is called by another name.
+	ErrCertificateName = errors.New("the broker's certificate is for other names: connect by a name that it holds, or have it made for this one")
+	// ErrCertificateDate: it is too old or too young.
+	ErrCertificateDate = errors.New("the broker's certificate is not valid at this time: renew it, or set this machine's clock right")
 	// ErrClientCertificate: the broker does not accept ours, or wants one.
 	ErrClientCertificate = errors.New("the broker refused the TLS handshake: it may ask for a client certificate, or not trust the one given")
 	ErrTLS               = errors.New("the TLS handshake failed")
-	ErrSetUp             = errors.New("the broker did not complete the set-up of the connection")
+	// ErrNoToken: the source of tokens failed, which may pass.
+	ErrNoToken = errors.New("no token for OAUTHBEARER could be had; check where it comes from")
+	// ErrAuthHangup: Kafka answers when it refuses credentials; others may close without a word.
+	ErrAuthHangup = errors.New("the broker closed the connection during authentication: user, password or token may be wrong (though Kafka would say so), or it is stopping")
+	ErrSetUp      = errors.New("the broker did not complete the set-up of the connection")
 )
 
 // OpenError says why a connection could not be opened.
@@ -51,10 +64,18 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("broker %s: %v (%v)", e.Addr, e.Kind, e.Err)
 }
 
-func (e *OpenError) Unwrap() []error { return []error{e.Kind, e.Err} }
+func (e *OpenError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Err}
+}
 
 // fatalKinds are the kinds that only a change of the configuration can cure.
-var fatalKinds = []error{ErrAddress, ErrTLSPort, ErrPlaintextPort, ErrNotKafka, ErrCertificate, ErrClientCertificate}
+var fatalKinds = []error{
+	ErrAddress, ErrTLSPort, ErrPlaintextPort, ErrNotKafka, ErrClientCertificate,
+	ErrCertificate, ErrCertificateName, ErrCertificateDate,
+}
 
 // Class for wire.Classify. Nothing of the caller's was sent. What a broker that starts, stops or
 // is overloaded can cause is retriable; what only a change of the configuration can cure is fatal.
@@ -94,12 +115,15 @@ func tlsError(addr string, timeout time.Duration, err error) error {
 	kind := ErrTLS
 	var record tls.RecordHeaderError
 	switch {
-	case isCertificate(err):
-		kind = ErrCertificate
+	case certificateKind(err) != nil:
+		kind = certificateKind(err)
 	case isAlert(err):
 		kind = ErrClientCertificate
-	case errors.As(err, &record), isHangup(err):
+	case errors.As(err, &record):
 		kind = ErrPlaintextPort
+	case isHangup(err):
+		kind = ErrTLSHangup
+		err = nil // the kind says it all
 	case isTimeout(err):
 		kind = ErrNoAnswer
 		err = fmt.Errorf("TLS handshake, after %v: %w", timeout, err)
@@ -107,12 +131,21 @@ func tlsError(addr string, timeout time.Duration, err error) error {
 	return &OpenError{Addr: addr, Kind: kind, Err: err}
 }
 
-func isCertificate(err error) bool {
+// certificateKind says what we dislike about the broker's certificate; nil: it is not about that.
+func certificateKind(err error) error {
 	var verify *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
-	return errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
+	switch {
+	case errors.As(err, &host):
+		return ErrCertificateName
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return ErrCertificateDate
+	case errors.As(err, &verify), errors.As(err, &authority), errors.As(err, &invalid):
+		return ErrCertificate
+	}
+	return nil
 }
 
 // isAlert says whether the peer sent a TLS alert. In TLS 1.3 that of a missing client certificate
@@ -138,6 +171,7 @@ func (c *Conn) firstError(err error) error {
 		kind = ErrNotKafka
 		if isTLSAlert(protocol.First) {
 			kind = ErrTLSPort
+			err = nil // the kind says it all
 		}
 	case errors.As(err, &decode):
 		kind = ErrNotKafka
@@ -145,6 +179,9 @@ func (c *Conn) firstError(err error) error {
 		kind = ErrClientCertificate
 	case errors.Is(err, ErrClosedByBroker):
 		kind = ErrClosedAtOnce
+		if c.o.TLS != nil {
+			kind = ErrClosedAfterTLS
+		}
 		err = nil // the kind says it all
 	case errors.Is(err, ErrTimeout), isTimeout(err):
 		kind = ErrNoAnswer

@@ -122,11 +122,15 @@ func TestWhyAConnectionCannotBeOpened(t *testing.T) {
 		{"an SSH server", accepted(t, func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n"); time.Sleep(short) }).Addr(), Options{}, ErrNotKafka, wire.Fatal},
 		{"a server that says nothing", accepted(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }).Addr(), Options{DialTimeout: short}, ErrNoAnswer, wire.Retriable},
 		{"TLS to a server that says nothing", accepted(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }).Addr(), Options{DialTimeout: short, TLS: &tls.Config{}}, ErrNoAnswer, wire.Retriable},
-		{"TLS to a plaintext port", plain.Addr(), Options{TLS: &tls.Config{RootCAs: pool}}, ErrPlaintextPort, wire.Fatal},
+		{"TLS to a plaintext port", plain.Addr(), Options{TLS: &tls.Config{RootCAs: pool}}, ErrTLSHangup, wire.Retriable},
 		{"TLS to an HTTP port", accepted(t, afterRequest(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })).Addr(), Options{TLS: &tls.Config{}}, ErrPlaintextPort, wire.Fatal},
 		{"an unknown authority", serve(good).Addr(), Options{TLS: &tls.Config{RootCAs: otherPool}}, ErrCertificate, wire.Fatal},
-		{"a certificate of another name", serve(other).Addr(), Options{TLS: &tls.Config{RootCAs: otherPool}}, ErrCertificate, wire.Fatal},
-		{"an expired certificate", serve(expired).Addr(), Options{TLS: &tls.Config{RootCAs: expiredPool}}, ErrCertificate, wire.Fatal},
+		{"a certificate of another name", serve(other).Addr(), Options{TLS: &tls.Config{RootCAs: otherPool}}, ErrCertificateName, wire.Fatal},
+		{"an expired certificate", serve(expired).Addr(), Options{TLS: &tls.Config{RootCAs: expiredPool}}, ErrCertificateDate, wire.Fatal},
+		{"a broker that closes after the handshake", start(t, rawserver.Script{
+			TLS: &tls.Config{Certificates: []tls.Certificate{good}}, Accepted: func(c net.Conn) { _ = c.(*tls.Conn).Handshake() },
+		}).Addr(), Options{TLS: &tls.Config{RootCAs: pool}}, ErrClosedAfterTLS, wire.Retriable},
+		{"a broker that closes during the handshake", accepted(t, afterRequest(func(net.Conn) {})).Addr(), Options{TLS: &tls.Config{RootCAs: pool}}, ErrTLSHangup, wire.Retriable},
 		{"a client certificate is asked for (TLS 1.3)", tlsServer(&tls.Config{Certificates: []tls.Certificate{good}, ClientAuth: tls.RequireAnyClientCert}).Addr(), Options{TLS: &tls.Config{RootCAs: pool}}, ErrClientCertificate, wire.Fatal},
 		{"a client certificate is asked for (TLS 1.2)", tlsServer(&tls.Config{Certificates: []tls.Certificate{good}, ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}).Addr(), Options{TLS: &tls.Config{RootCAs: pool}}, ErrClientCertificate, wire.Fatal},
 	} {

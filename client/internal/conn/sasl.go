@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -59,7 +58,7 @@ func (e *MechanismError) Error() string {
 	if len(e.Offered) > 0 {
 		offered = strings.Join(e.Offered, ", ")
 	}
-	return fmt.Sprintf("broker %s does not offer the SASL mechanism %s on this listener; it offers: %s", e.Addr, e.Mechanism, offered)
+	return fmt.Sprintf("broker %s does not offer the SASL mechanism %s on this listener; use one of: %s", e.Addr, e.Mechanism, offered)
 }
 
 // Class for wire.Classify.
@@ -68,9 +67,25 @@ func (e *MechanismError) Class() wire.Class { return wire.Fatal | wire.Definitel
 // maxSteps bounds an exchange; no mechanism of ours takes more than three messages.
 const maxSteps = 8
 
+// login is an authentication that has begun: what it takes from elsewhere, such as a token, is
+// there.
+type login struct {
+	exchange Exchange
+	first    []byte
+}
+
+// begin starts an authentication. It may take its time, and nothing needs to wait for it.
+func (c *Conn) begin(ctx context.Context) (login, error) {
+	exchange, first, err := c.o.SASL.Start(ctx)
+	if err != nil {
+		return login{}, &OpenError{Addr: c.addr, Kind: ErrNoToken, Err: err}
+	}
+	return login{exchange, first}, nil
+}
+
 // authenticate runs the handshake and the mechanism, with the turn held, and returns how long the
 // session lasts; 0: for ever.
-func (c *Conn) authenticate(ctx context.Context) (time.Duration, error) {
+func (c *Conn) authenticate(ctx context.Context, l login) (time.Duration, error) {
 	if err := c.handshake(ctx); err != nil {
 		return 0, err
 	}
@@ -78,17 +93,17 @@ func (c *Conn) authenticate(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	exchange, message, err := c.o.SASL.Start(ctx)
-	if err != nil {
-		return 0, c.authError(err.Error(), err)
-	}
+	exchange, message := l.exchange, l.first
 	for range maxSteps {
 		resp, err := c.saslMessage(ctx, version, message)
 		if err != nil {
 			return 0, err
 		}
+		if resp.ErrorMessage != nil {
+			*resp.ErrorMessage = exchange.Redact(*resp.ErrorMessage)
+		}
 		if err := wire.ErrorWith(resp.ErrorCode, resp.ErrorMessage); err != nil {
-			return 0, c.authError(exchange.Redact(err.Error()), wire.ErrorFor(resp.ErrorCode))
+			return 0, c.authError(err.Error(), wire.ErrorFor(resp.ErrorCode))
 		}
 		var done bool
 		if message, done, err = exchange.Step(resp.SASLAuthBytes); err != nil {
@@ -134,6 +149,8 @@ func (c *Conn) handshake(ctx context.Context) error {
 		offered := resp.SupportedMechanisms[:min(len(resp.SupportedMechanisms), 20)]
 		slices.Sort(offered)
 		return &MechanismError{Addr: c.addr, Mechanism: req.Mechanism, Offered: offered}
+	case errors.Is(err, wire.ErrIllegalSASLState):
+		return c.authError("this listener does not ask for SASL: turn SASL off, or use the broker's SASL port", err)
 	default:
 		return c.authError(err.Error(), err)
 	}
@@ -155,71 +172,4 @@ func (c *Conn) saslMessage(ctx context.Context, version int16, message []byte) (
 
 func (c *Conn) authError(text string, err error) error {
 	return &AuthError{Addr: c.addr, Mechanism: c.o.SASL.Mechanism(), Text: text, Err: err}
-}
-
-// scheduleReauth sets the timer of the next authentication at 85 … 95 % of a session's lifetime
-// (KIP-368), spread so that many connections do not come at once. 0: the session does not end.
-func (c *Conn) scheduleReauth(life time.Duration) {
-	if life <= 0 {
-		return
-	}
-	after := reauthAfter(life, rand.Float64())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return
-	}
-	// Owned by the Conn; fail stops the timer, and everything that reauthenticate waits for ends
-	// with the connection. Nobody waits for it.
-	c.reauth = time.AfterFunc(after, c.reauthenticate)
-}
-
-// reauthAfter: share is 0 … 1. A lifetime too short to work with does not make a busy loop.
-func reauthAfter(life time.Duration, share float64) time.Duration {
-	return max(time.Duration(float64(life)*(0.85+0.10*share)), 10*time.Millisecond)
-}
-
-// reauthenticate keeps others from writing, lets what is in flight be answered (the broker takes
-// nothing but SASL requests in between), authenticates, and goes on. A failure closes the
-// connection, as the broker would a little later.
-func (c *Conn) reauthenticate() {
-	if err := c.takeTurn(context.Background()); err != nil {
-		return // closed
-	}
-	defer c.endTurn()
-	if err := c.drain(); err != nil {
-		return // closed
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.o.DialTimeout)
-	defer cancel()
-	life, err := c.authenticate(ctx)
-	if err != nil {
-		c.fail(c.saslError(err))
-		return
-	}
-	c.o.Logger.Debug("authenticated again", "broker", c.addr, "lifetime", life)
-	c.scheduleReauth(life)
-}
-
-// drain waits until nothing is in flight, with the turn held, so that nothing is added. It is
-// bounded, since every request in flight has its deadline.
-func (c *Conn) drain() error {
-	c.mu.Lock()
-	if c.err != nil {
-		defer c.mu.Unlock()
-		return c.err
-	}
-	if c.inFlightLocked() == 0 {
-		c.mu.Unlock()
-		return nil
-	}
-	drained := make(chan struct{})
-	c.drained = drained
-	c.mu.Unlock()
-	select {
-	case <-drained:
-		return nil
-	case <-c.done:
-		return c.Err()
-	}
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -55,11 +52,8 @@ func TestSASLAgainstKfake(t *testing.T) {
 				require.NoError(t, err)
 			}
 			_, err := Open(t.Context(), addr, Options{SASL: must(mechanism("user", password+"!"))})
-			var auth *AuthError
-			require.ErrorAs(t, err, &auth)
-			require.ErrorContains(t, err, name+" authentication failed")
+			require.ErrorIs(t, err, ErrAuthHangup, "kfake closes without a word")
 			require.NotContains(t, err.Error(), "pencil")
-			require.True(t, wire.Classify(err).Has(wire.Fatal))
 		})
 	}
 }
@@ -69,7 +63,7 @@ func TestWrongMechanismListsTheBrokers(t *testing.T) {
 	_, err := Open(t.Context(), saslCluster(t), Options{SASL: must(OAUTHBEARER(token))})
 	var mechanism *MechanismError
 	require.ErrorAs(t, err, &mechanism)
-	require.ErrorContains(t, err, "does not offer the SASL mechanism OAUTHBEARER on this listener; it offers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512")
+	require.ErrorContains(t, err, "does not offer the SASL mechanism OAUTHBEARER on this listener; use one of: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512")
 	require.True(t, wire.Classify(err).Has(wire.Fatal))
 }
 
@@ -175,8 +169,33 @@ func TestOAuthBearer(t *testing.T) {
 		},
 	} {
 		_, err := Open(t.Context(), s.Addr(), Options{SASL: must(OAUTHBEARER(token))})
-		var auth *AuthError
-		require.ErrorAs(t, err, &auth, name)
+		require.ErrorIs(t, err, ErrNoToken, name)
+		require.True(t, wire.Classify(err).Has(wire.Retriable|wire.DefinitelyRefused), "it may pass")
+	}
+}
+
+func TestBrokersThatDoNotAuthenticate(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		reply func(rawserver.Request) rawserver.Reply
+		says  string
+		class wire.Class
+	}{
+		{"a listener without SASL, as Kafka's answers", func(r rawserver.Request) rawserver.Reply {
+			resp := kmsg.NewPtrSASLHandshakeResponse()
+			resp.ErrorCode = wire.ErrIllegalSASLState.Code
+			return rawserver.Respond(r, resp)
+		}, "this listener does not ask for SASL: turn SASL off, or use the broker's SASL port", wire.Fatal},
+		{"a broker that stops meanwhile", func(rawserver.Request) rawserver.Reply { return rawserver.Reply{Close: true} },
+			"closed the connection during authentication: user, password or token may be wrong", wire.Retriable},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := start(t, rawserver.Script{Handle: row.reply})
+			_, err := Open(t.Context(), s.Addr(), Options{SASL: must(PLAIN("user", password))})
+			require.ErrorContains(t, err, row.says)
+			require.ErrorContains(t, err, s.Addr())
+			require.True(t, wire.Classify(err).Has(row.class|wire.DefinitelyRefused), "%v", err)
+		})
 	}
 }
 
@@ -202,132 +221,4 @@ func TestSecretsDoNotPrint(t *testing.T) {
 			require.NotContains(t, fmt.Sprintf(format, v), "pencil", "%s of %T", format, v)
 		}
 	}
-}
-
-// reauthBroker grants sessions of an hour and notes how many requests were unanswered when a
-// handshake came.
-type reauthBroker struct {
-	mu         sync.Mutex
-	handshakes []time.Time
-	fail       bool
-}
-
-func (b *reauthBroker) handle(r rawserver.Request) rawserver.Reply {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch r.Decode().(type) {
-	case *kmsg.SASLHandshakeRequest:
-		b.handshakes = append(b.handshakes, time.Now())
-		return rawserver.Respond(r, kmsg.NewPtrSASLHandshakeResponse())
-	case *kmsg.SASLAuthenticateRequest:
-		resp := authResponse("", 0, "")
-		if b.fail && len(b.handshakes) > 1 {
-			resp = authResponse("", 58, "the password was changed")
-		}
-		resp.SessionLifetimeMillis = time.Hour.Milliseconds()
-		return rawserver.Respond(r, resp)
-	}
-	return rawserver.Reply{Delay: time.Second, Body: r.Body}
-}
-
-func TestReauthentication(t *testing.T) { // M9
-	broker := &reauthBroker{}
-	o := Options{SASL: must(PLAIN("user", password)), MaxInFlight: 5}
-	inBubble(t, rawserver.Script{Handle: broker.handle}, o, func(t *testing.T, c *Conn) {
-		began := time.Now()
-		k := newCounter(100_000)
-		sent := 0
-		// A request a second, each answered after a second: one is in flight whenever a session
-		// must be renewed.
-		for time.Since(began) < 3*time.Hour {
-			send(t, c, k.call(sent))
-			sent++
-			if sent%2 == 0 {
-				time.Sleep(500 * time.Millisecond)
-			}
-		}
-		for range sent {
-			require.NoError(t, (<-k.got).err)
-		}
-		require.NoError(t, c.Err())
-		require.Len(t, broker.handshakes, 4)
-		for i := 1; i < len(broker.handshakes); i++ {
-			after := broker.handshakes[i].Sub(broker.handshakes[i-1])
-			require.GreaterOrEqual(t, after, 51*time.Minute)
-			require.LessOrEqual(t, after, 57*time.Minute+10*time.Second)
-		}
-	})
-}
-
-func TestReauthenticationWaitsForWhatIsInFlight(t *testing.T) { // M9
-	var mu sync.Mutex
-	var seen []int16
-	gateOpen := false
-	handle := func(r rawserver.Request) rawserver.Reply {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, r.Key)
-		switch r.Key {
-		case 17:
-			return rawserver.Respond(r, kmsg.NewPtrSASLHandshakeResponse())
-		case 36:
-			resp := authResponse("", 0, "")
-			resp.SessionLifetimeMillis = time.Hour.Milliseconds()
-			return rawserver.Respond(r, resp)
-		}
-		if !gateOpen {
-			gateOpen = true
-			return rawserver.Reply{Delay: 20 * time.Minute, Body: r.Body}
-		}
-		return rawserver.Reply{Body: r.Body}
-	}
-	o := Options{SASL: must(PLAIN("user", password)), MaxInFlight: 5, ReadTimeout: time.Hour}
-	inBubble(t, rawserver.Script{Handle: handle}, o, func(t *testing.T, c *Conn) {
-		time.Sleep(50 * time.Minute)
-		k := newCounter(2)
-		send(t, c, k.call(0)) // answered at 70 min; the session is renewed between 51 and 57
-		time.Sleep(8 * time.Minute)
-		synctest.Wait()
-		mu.Lock()
-		require.Equal(t, []int16{17, 36, keyHeartbeat}, seen, "no handshake while a request is in flight")
-		mu.Unlock()
-		send(t, c, k.call(1)) // waits for the renewal
-		for i := range 2 {
-			require.NoError(t, (<-k.got).err, i)
-		}
-		mu.Lock()
-		require.Equal(t, []int16{17, 36, keyHeartbeat, 17, 36, keyHeartbeat}, seen)
-		mu.Unlock()
-	})
-}
-
-func TestReauthenticationThatFailsClosesTheConnection(t *testing.T) {
-	broker := &reauthBroker{fail: true}
-	inBubble(t, rawserver.Script{Handle: broker.handle}, Options{SASL: must(PLAIN("user", password))}, func(t *testing.T, c *Conn) {
-		<-c.Done()
-		var auth *AuthError
-		require.ErrorAs(t, c.Err(), &auth)
-		require.ErrorContains(t, c.Err(), "the password was changed")
-		require.Equal(t, wire.Fatal|wire.DefinitelyRefused, wire.Classify(c.Err()))
-	})
-}
-
-func TestReauthAfter(t *testing.T) {
-	require.Equal(t, 51*time.Minute, reauthAfter(time.Hour, 0))
-	require.Equal(t, 57*time.Minute, reauthAfter(time.Hour, 1))
-	require.Equal(t, 10*time.Millisecond, reauthAfter(1, 0), "no busy loop")
-	require.Zero(t, lifetime(-5))
-	require.Equal(t, 365*24*time.Hour, lifetime(1<<62), "no overflow")
-}
-
-func TestReauthenticationAgainstKfake(t *testing.T) {
-	addr := saslCluster(t, kfake.BrokerConfigs(map[string]string{"connections.max.reauth.ms": "100"}))
-	c, err := Open(t.Context(), addr, Options{SASL: must(SCRAM256("user", password))})
-	require.NoError(t, err)
-	defer c.Close(nil)
-	for began := time.Now(); time.Since(began) < 500*time.Millisecond; {
-		_, err := c.Do(t.Context(), metadata())
-		require.NoError(t, err)
-	}
-	require.NotNil(t, c.reauth)
 }
