@@ -40,6 +40,7 @@ type Client struct {
 	retired      map[int32]*brokerMetrics
 
 	refresh refresher
+	panics  atomic.Int64 // caught in the user's functions that open connections
 }
 
 // NewClient makes a client from bootstrap addresses (host:port; 9092 when no port is given) and
@@ -65,7 +66,7 @@ func NewClientContext(ctx context.Context, addrs []string, cfg *Config) (*Client
 		cfg: *cfg, nodes: map[int32]*Broker{}, used: map[string]struct{}{},
 		coordinators: map[coordinatorKey]int32{}, retired: map[int32]*brokerMetrics{},
 	}
-	if c.opts, err = cfg.connOptions(); err != nil {
+	if c.opts, err = cfg.connOptions(&c.panics); err != nil {
 		return nil, err
 	}
 	c.life, c.end = context.WithCancel(context.Background())

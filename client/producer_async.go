@@ -117,7 +117,7 @@ func (p *AsyncProducer) ProduceRun(ctx context.Context, run []*ProducerMessage, 
 	if d == nil {
 		d = nobody{}
 	}
-	return p.accept(ctx, run, d, toDeliveries)
+	return p.accept(ctx, run, comparableOf(d), toDeliveries)
 }
 
 // nobody is the destination of outcomes that nobody asked for.
@@ -333,6 +333,6 @@ type ProducerStats struct {
 // Stats may be called at any time.
 func (p *AsyncProducer) Stats() ProducerStats {
 	return ProducerStats{
-		Retries: p.retries.Load(), Failures: p.failures.Load(), Panics: p.panics.Load(), Dropped: p.dropped.Load(), Open: p.accounts.total(),
+		Retries: p.retries.Load(), Failures: p.failures.Load(), Panics: p.panics.Load() + p.client.panics.Load(), Dropped: p.dropped.Load(), Open: p.accounts.total(),
 	}
 }

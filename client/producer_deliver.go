@@ -1,5 +1,7 @@
 package client
 
+import "reflect"
+
 // decide gives every message of a batch its outcome, unless they ran out of time in flight and
 // have it.
 func (p *AsyncProducer) decide(b *batch, d Delivery, baseOffset int64) {
@@ -122,3 +124,14 @@ func (p *AsyncProducer) handSome(kind way, sink deliveries, run []*ProducerMessa
 	}
 	return n
 }
+
+// comparableOf is d, or something that stands for it where two of d's type cannot be compared:
+// outcomes are handed over in runs with the same destination.
+func comparableOf(d Deliveries) Deliveries {
+	if reflect.TypeOf(d).Kind() == reflect.Pointer || reflect.ValueOf(d).Comparable() {
+		return d
+	}
+	return &standIn{d}
+}
+
+type standIn struct{ Deliveries }

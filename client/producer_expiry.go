@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,10 @@ type expiry struct {
 
 // by makes sure that the timer fires at or before at.
 func (e *expiry) by(at time.Time) {
-	nanos := max(int64(at.Sub(origin)), 1)
+	nanos := int64(at.Sub(origin))
+	if nanos == 0 {
+		nanos = 1
+	}
 	if next := e.next.Load(); next != 0 && next <= nanos {
 		return
 	}
@@ -50,7 +54,7 @@ func (e *expiry) fired() { e.next.Store(0) }
 func (e *expiry) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.next.Store(1) // earlier than anything: by does nothing any more
+	e.next.Store(math.MinInt64) // earlier than anything: by does nothing any more
 	if e.timer != nil {
 		e.timer.Stop()
 	}
