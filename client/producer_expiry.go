@@ -107,6 +107,7 @@ var errStillWaiting = errors.New("no answer or no room on the connection yet")
 // zero for none. What is in flight may be in the log: its outcome is unknown, and whatever its
 // answer is, nobody hears of it.
 func (p *partitionProducer) expireLate(now time.Time) (next time.Time) {
+	p.stage.fetch()
 	p.mu.Lock()
 	waiting := p.takeLate(now)
 	var flying [][]*ProducerMessage

@@ -56,8 +56,9 @@ func newPartitionProducer(t *topicProducer, number int32) *partitionProducer {
 	pp.room.L = &pp.mu
 	pp.stage = newStage(p.cfg.ChannelBufferSize, &p.stages)
 	pp.stage.handle = pp.handle
-	if f := &p.cfg.Producer.Flush; f.Messages == 0 && f.Bytes == 0 { // those count every message as it comes
-		pp.stage.gather, pp.stage.fetched = min(pp.stage.bound, gathered), pp.fetched
+	// Those triggers count every message as it comes, and what is gathered is to be of one batch.
+	if f := &p.cfg.Producer.Flush; f.Messages == 0 && f.Bytes == 0 && (f.MaxMessages == 0 || f.MaxMessages >= gathered) {
+		pp.stage.gather, pp.stage.fetched, pp.stage.began = min(pp.stage.bound, gathered), pp.fetched, pp.gathers
 	}
 	return pp
 }
@@ -69,6 +70,16 @@ const gathered = 64
 // fetched says that the broker producer is going to look at the partition, whatever comes: it
 // fetches what was gathered before it takes a batch. See stage.
 func (p *partitionProducer) fetched() bool { return p.listed.Load() && !p.producer.over.Load() }
+
+// gathers notes the time of the first message of those that are gathered, which is the oldest of its
+// batch: their time is that one's.
+func (p *partitionProducer) gathers(first *ProducerMessage) {
+	if p.producer.cfg.Producer.DeliveryTimeout > 0 {
+		now := time.Now()
+		first.accepted = momentOf(now)
+		p.producer.deadline(first, now)
+	}
+}
 
 // handle encodes a run into batches; see stage.
 func (p *partitionProducer) handle(run []*ProducerMessage, wait bool) (left []*ProducerMessage) {

@@ -24,9 +24,11 @@ type stage struct {
 
 	// gather is how many messages may be left in the queue without anybody handling them, while
 	// fetched says that somebody is going to call fetch by the time they are needed: then a run
-	// is handled at the price of a message. 0: none. fetched is called with mu held.
+	// is handled at the price of a message. 0: none. began is told the first of them. Both are
+	// called with mu held.
 	gather  int
 	fetched func() bool
+	began   func(first *ProducerMessage)
 
 	// alone is the length of the run in the hand of the only one who has to do with the stage,
 	// whose queue is empty; 0 when nobody has; shared while what mu guards says it. A stage that
@@ -156,7 +158,14 @@ func (s *stage) offerShared(chunk []*ProducerMessage) (taken int, full <-chan st
 	if s.stuck {
 		noteAcceptance(chunk[:n])
 	}
-	if s.busy || s.held < s.gather && s.fetched() {
+	if s.busy {
+		s.mu.Unlock()
+		return n, nil
+	}
+	if s.held < s.gather && s.fetched() {
+		if s.held == n {
+			s.began(chunk[0])
+		}
 		s.mu.Unlock()
 		return n, nil
 	}
