@@ -66,7 +66,7 @@ type SASLConfig struct {
 
 // MetadataConfig says how the client learns of brokers, topics and leaders.
 type MetadataConfig struct {
-	RefreshFrequency       time.Duration `key:"refreshFrequency" doc:"How often metadata is refreshed without a cause. 0: only when something failed or is not known yet."`
+	RefreshFrequency       time.Duration `key:"refreshFrequency" doc:"How often metadata is refreshed without a cause. 0 or -1: never, only when something failed or is not known yet."`
 	Full                   bool          `key:"full" doc:"Refresh every topic of the cluster instead of the topics in use."`
 	Timeout                time.Duration `key:"timeout" doc:"Longest time for one refresh with all its retries."`
 	AllowAutoTopicCreation bool          `key:"allowAutoTopicCreation" doc:"Let brokers make topics that are asked for and missing, where they are set up to."`
@@ -95,7 +95,7 @@ type ProducerConfig struct {
 	RequiredAcks     RequiredAcks  `key:"requiredAcks" doc:"Who must have a message before it counts as sent: 0 or none (nobody: written to the socket), 1 or leader, -1 or all (every in-sync replica)."`
 	Timeout          time.Duration `key:"timeout" doc:"How long a broker may wait for the replicas that requiredAcks asks for."`
 	DeliveryTimeout  time.Duration `key:"deliveryTimeout" doc:"From acceptance to outcome, all retries included; a message without one by then fails. 0: no bound but retry.max."`
-	Partitioner      string        `key:"partitioner" enum:"hash,roundrobin,random,manual,sticky,murmur2,crc32,fnv1a" doc:"How a message finds its partition. hash: FNV-1a of the key as in Sarama, and without a key one partition per batch."`
+	Partitioner      string        `key:"partitioner" enum:"hash,roundrobin,random,manual,sticky,classic,murmur2,crc32,fnv1a" doc:"How a message finds its partition. hash: FNV-1a of the key as in Sarama, and without a key one partition per batch. classic: the same with a key, and without one a partition that stays until the next refresh of metadata."`
 	Compression      record.Codec  `key:"compression" doc:"Codec of batches: none, gzip, snappy, lz4 or zstd."`
 	CompressionLevel int           `key:"compressionLevel" doc:"Level of the codec: gzip 0 to 9, lz4 0 to 9, zstd 1 to 22. -1000: the codec's default."`
 	Idempotent       bool          `key:"idempotent" doc:"Exactly once and in order per partition, for the life of the producer."`
@@ -103,6 +103,7 @@ type ProducerConfig struct {
 	Flush            FlushConfig   `key:"flush"`
 	Buffer           BufferConfig  `key:"buffer"`
 	Return           ReturnConfig  `key:"return"`
+	Batch            BatchConfig   `key:"batch"`
 
 	// NewPartitioner, when set, makes the partitioner of each topic instead of Partitioner.
 	NewPartitioner func(topic string) Partitioner `key:"-"`
@@ -133,6 +134,17 @@ type BufferConfig struct {
 type ReturnConfig struct {
 	Successes bool `key:"successes" doc:"Deliver messages that were acknowledged on Successes."`
 	Errors    bool `key:"errors" doc:"Deliver messages that failed on Errors."`
+}
+
+// BatchConfig are the settings of the BatchProducer beside those it shares with other producers.
+type BatchConfig struct {
+	Async bool `key:"async" doc:"The batch producer's mode. false: Send returns when the brokers have answered. true: Send queues, up to producer.buffer, and what is queued is sent as producer.flush says."`
+
+	// Keys and Values make bytes of keys and values. Nil: DefaultEncoder.
+	Keys, Values Encoder `key:"-"`
+	// OnResults, when set, is told of every outcome, in runs of messages that were decided
+	// together: see BatchDeliveries.
+	OnResults BatchDeliveries `key:"-"`
 }
 
 // ConsumerConfig are the settings of readers.

@@ -46,6 +46,12 @@ func TestConfigLoadsFromYAMLAndSet(t *testing.T) {
 	require.Equal(t, 3, c.Net.MaxOpenRequests)
 	require.Equal(t, AcksLeader, c.Producer.RequiredAcks, "what was set before stays")
 
+	c, err = Load("c.yaml", []byte("metadata.refreshFrequency: -1\nproducer.batch.async: true\n"))
+	require.NoError(t, err)
+	require.Negative(t, c.Metadata.RefreshFrequency)
+	require.Equal(t, "-1", c.Settings()["metadata.refreshFrequency"], "written as it is read")
+	require.True(t, c.Producer.Batch.Async)
+
 	_, err = Load("c.yaml", []byte("producer:\n  requiredAks: 1\n"))
 	require.ErrorContains(t, err, "c.yaml:2")
 	require.ErrorContains(t, err, "requiredAcks")

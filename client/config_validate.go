@@ -86,7 +86,6 @@ func (n NetConfig) validate(p *problems) {
 }
 
 func (m MetadataConfig) validate(p *problems) {
-	p.notNegative("metadata.refreshFrequency", m.RefreshFrequency)
 	p.positive("metadata.timeout", m.Timeout)
 	m.Retry.validate(p, "metadata.retry")
 }

@@ -40,6 +40,7 @@ func ErrorKind(err error) string {
 	var large *MessageTooLargeError
 	var panicked *PanicError
 	var network net.Error
+	var encoding *EncodeError
 	switch {
 	case err == nil:
 		return ""
@@ -51,6 +52,8 @@ func ErrorKind(err error) string {
 		return kafka.Name
 	case errors.As(err, &panicked):
 		return "panic"
+	case errors.As(err, &encoding):
+		return "cannot be encoded"
 	case errors.Is(err, ErrTopicUnknown):
 		return "unknown topic"
 	case IsRefusal(err):

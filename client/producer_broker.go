@@ -1,7 +1,6 @@
 package client
 
 import (
-	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -210,15 +209,7 @@ func (b *brokerProducer) reportDrop() {
 	}
 	b.mourned = c
 	p := b.producer
-	p.dropped.Add(1)
-	err := fmt.Errorf("%w: %w", ErrDropped, c.Err())
-	if p.cfg.Logger != nil {
-		p.cfg.Logger.Error("what was sent last with acks=0 may be lost", "broker", b.id, "error", err)
-	}
-	if p.cfg.Producer.OnRequest != nil {
-		e := exchange{cfg: &p.cfg, panics: &p.panics, info: RequestInfo{Broker: b.id}}
-		e.report(err)
-	}
+	reportDropped(&p.cfg, &p.panics, &p.dropped, b.id, c)
 }
 
 // send sends one request with what waits. It returns when to look again, zero for at once.

@@ -131,6 +131,18 @@ func (e *exchange) callHook() {
 	e.cfg.Producer.OnRequest(e.info)
 }
 
+// reportDropped tells of a connection that a broker has closed on which nothing is answered: what
+// was written to it last, and counts as sent, may not be in the log.
+func reportDropped(cfg *Config, panics, dropped *atomic.Int64, node int32, c *conn.Conn) {
+	dropped.Add(1)
+	err := fmt.Errorf("%w: %w", ErrDropped, c.Err())
+	if cfg.Logger != nil {
+		cfg.Logger.Error("what was sent last with acks=0 may be lost", "broker", node, "error", err)
+	}
+	e := exchange{cfg: cfg, panics: panics, conn: c, info: RequestInfo{Broker: node}}
+	e.report(err)
+}
+
 // refusal says what an outcome that is none of success means, and what may be done about it.
 func refusal(topic string, o *produce.Outcome) (wire.Class, error) {
 	var text *string

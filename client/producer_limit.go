@@ -179,10 +179,18 @@ func (p *AsyncProducer) checkSize(m *ProducerMessage, topic *sizeLimit) error {
 	return large
 }
 
-// checkFinished is nil for a batch that is not too large as it is to be sent.
-func (b *batch) checkFinished(cfg *ProducerConfig) error {
+// checkCompressed is checkFinished for our own limit alone.
+func (b *batch) checkCompressed(cfg *ProducerConfig) error {
 	if cfg.compressedCheck() && len(b.data) > cfg.MaxMessageBytes {
 		return &MessageTooLargeError{Size: len(b.data), Limit: cfg.MaxMessageBytes, Whose: ownLimit + ", compressed"}
+	}
+	return nil
+}
+
+// checkFinished is nil for a batch that is not too large as it is to be sent.
+func (b *batch) checkFinished(cfg *ProducerConfig) error {
+	if err := b.checkCompressed(cfg); err != nil {
+		return err
 	}
 	if n := b.p.size.now(); n > 0 && len(b.data) > n {
 		return &MessageTooLargeError{Size: len(b.data), Limit: n, Whose: topicLimit, Err: wire.ErrMessageTooLarge}

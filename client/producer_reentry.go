@@ -29,6 +29,8 @@ var userCallers = map[string]bool{
 	functionName((*exchange).callHook):         true,
 	functionName((*topicProducer).placeByUser): true,
 	functionName((*AsyncProducer).makeByUser):  true,
+	functionName((*BatchProducer).tell):        true,
+	functionName((*batchTopic).chooseSome):     true,
 }
 
 func functionName(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }

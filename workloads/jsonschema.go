@@ -129,7 +129,7 @@ func typeSchema(name, unit string) map[string]any {
 	case "duration":
 		return map[string]any{"anyOf": []any{
 			map[string]any{"type": "string", "pattern": `^[+-]?([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+$`},
-			map[string]any{"const": 0},
+			map[string]any{"enum": []any{0, -1, "-1"}},
 		}}
 	case "map":
 		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []string{"string", "number", "boolean"}}}

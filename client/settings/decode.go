@@ -199,8 +199,12 @@ func (f Field) decodeMap(v Value, into reflect.Value) error {
 	return nil
 }
 
-// ParseDuration reads a duration in Go's form; only 0 goes without a unit.
+// ParseDuration reads a duration in Go's form. Only 0 goes without a unit, and -1, Kafka's word for
+// "never" where a setting has one: it is read as -1ns.
 func ParseDuration(text string) (time.Duration, error) {
+	if text == "-1" {
+		return -1, nil
+	}
 	if text != "0" {
 		if _, err := parseFloat(text); err == nil {
 			return 0, fmt.Errorf("%q has no unit; write %sms, %ss or %sm", text, text, text, text)

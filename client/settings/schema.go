@@ -250,8 +250,12 @@ func sortedKeys[T any](m map[string]T) []string {
 	return keys
 }
 
-// FormatDuration is d in Go's form without zero parts at the end: "10m", not "10m0s".
+// FormatDuration is d in Go's form without zero parts at the end: "10m", not "10m0s"; -1ns is "-1",
+// see ParseDuration.
 func FormatDuration(d time.Duration) string {
+	if d == -1 {
+		return "-1"
+	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -117,6 +117,7 @@ func TestApplyGood(t *testing.T) {
 		{"a dotted key at the top", "producer.flush.frequency: 1m30s", func(c *config) { c.Producer.Flush.Frequency = 90 * time.Second }},
 		{"a section without keys is empty", "producer:\nseed: 3", func(c *config) { c.Seed = 3 }},
 		{"zero needs no unit", "producer.flush.frequency: 0", func(c *config) { c.Producer.Flush.Frequency = 0 }},
+		{"nor does minus one, for never", "producer.flush.frequency: -1", func(c *config) { c.Producer.Flush.Frequency = -1 }},
 		{"messages take k and M", "channelBufferSize: 1.5k\nrate: 1.5M", func(c *config) { c.ChannelBufferSize, c.Rate = 1500, 1.5e6 }},
 		{"underscores and hex", "channelBufferSize: 1_000\nseed: 0xff", func(c *config) { c.ChannelBufferSize, c.Seed = 1000, 255 }},
 		{"a leading zero is not octal", "seed: 010", func(c *config) { c.Seed = 10 }},

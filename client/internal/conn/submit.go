@@ -64,7 +64,7 @@ func (c *Conn) submit(ctx context.Context, call *Call) error {
 			written, err = c.write(call, slot)
 		}
 		c.endTurn()
-		if err == nil && call.NoResponse {
+		if err == nil && !slot { // of a call with an answer nothing is looked at any more: it may be in use again
 			call.Done(nil, Times{Written: written}, nil)
 		}
 	}
