@@ -16,7 +16,7 @@ type KafkaError = wire.KafkaError
 
 // refusals are kinds of errors of opening a connection that say themselves what to do.
 var refusals = []error{
-	conn.ErrTLSPort, conn.ErrPlaintextPort, conn.ErrTLSHangup, conn.ErrClosedAfterTLS, conn.ErrTLS,
+	conn.ErrTLSPort, conn.ErrPlaintextPort, conn.ErrTLSHangup, conn.ErrTLSNoAnswer, conn.ErrClosedAfterTLS, conn.ErrTLS,
 	conn.ErrCertificate, conn.ErrCertificateName, conn.ErrCertificateDate, conn.ErrClientCertificate,
 	conn.ErrNoToken, conn.ErrAuthHangup, conn.ErrNoSASL,
 }

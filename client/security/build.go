@@ -11,7 +11,7 @@ import (
 
 // build makes of the keys what the client takes.
 func (r *reader) build() *Settings {
-	out := &Settings{Brokers: slices.Clone(r.keys.Brokers), given: len(r.given) > 0}
+	out := &Settings{Brokers: slices.Clone(r.keys.Brokers)}
 	if r.usesTLS() {
 		out.tls = r.buildTLS()
 	}
@@ -20,6 +20,7 @@ func (r *reader) build() *Settings {
 		r.warn("SASL PLAIN without TLS: the password crosses the network as it is")
 	}
 	out.Warnings = r.warnings
+	out.given = r.file != "" || out.tls != nil || out.sasl.Mechanism != ""
 	return out
 }
 

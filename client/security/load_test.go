@@ -256,6 +256,12 @@ func TestASettingsIsNotChangedByItsUse(t *testing.T) {
 	plain.Apply(cfg)
 	require.Nil(t, cfg.Net.TLS, "nothing is left of what was there before")
 	require.False(t, plain.Given())
+	secretOnly, err := Load("", []string{"KBENCH_SASL_PASSWORD=x", "KBENCH_TLS_KEYSTORE_PASSWORD=x"})
+	require.NoError(t, err)
+	require.False(t, secretOnly.Given())
+	asked, err := Load("", []string{"KBENCH_TLS_ENABLED=true"})
+	require.NoError(t, err)
+	require.True(t, asked.Given())
 	require.True(t, s.Given())
 }
 

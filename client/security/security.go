@@ -51,7 +51,8 @@ func Load(file string, environ []string) (*Settings, error) {
 	return out, nil
 }
 
-// Given says whether a file or the environment said anything about how to connect.
+// Given says whether there is a file, or the environment asks for TLS or SASL. A password in the
+// environment alone asks for nothing.
 func (s *Settings) Given() bool { return s.given }
 
 // Apply puts TLS and SASL into a client's configuration.

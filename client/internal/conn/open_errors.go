@@ -16,12 +16,14 @@ import (
 
 // Kinds of OpenError, for errors.Is. Their text says what is wrong and what to do.
 var (
-	ErrAddress   = errors.New("the address is not usable: give host:port with a name that resolves")
-	ErrRefused   = errors.New("connection refused: no broker listens there; check host, port and advertised.listeners")
-	ErrDial      = errors.New("the connection could not be made; check host, port and network")
-	ErrDialSlow  = errors.New("no connection in time: a firewall, a wrong address or an overloaded broker; check them or raise the dial timeout")
-	ErrNoAnswer  = errors.New("connected, but no answer in time: not a Kafka broker, a TLS port that plaintext was sent to, or an overloaded broker")
-	ErrCancelled = errors.New("connecting was given up")
+	ErrAddress  = errors.New("the address is not usable: give host:port with a name that resolves")
+	ErrRefused  = errors.New("connection refused: no broker listens there; check host, port and advertised.listeners")
+	ErrDial     = errors.New("the connection could not be made; check host, port and network")
+	ErrDialSlow = errors.New("no connection in time: a firewall, a wrong address or an overloaded broker; check them or raise the dial timeout")
+	ErrNoAnswer = errors.New("connected, but no answer in time: not a Kafka broker, a TLS port that plaintext was sent to, or an overloaded broker")
+	// ErrTLSNoAnswer: a plaintext listener may take a TLS greeting for the beginning of a long request.
+	ErrTLSNoAnswer = errors.New("no answer to the TLS handshake in time: perhaps not a TLS port (turn TLS off, or use the broker's TLS port), or an overloaded broker")
+	ErrCancelled   = errors.New("connecting was given up")
 	// ErrTLSPort: plaintext was sent to a TLS listener.
 	ErrTLSPort = errors.New("this looks like a TLS port: configure TLS, or use the broker's plaintext port")
 	// ErrClosedAtOnce: closed before the first answer; a TLS listener does that too.
@@ -125,8 +127,8 @@ func tlsError(addr string, timeout time.Duration, err error) error {
 		kind = ErrTLSHangup
 		err = nil // the kind says it all
 	case isTimeout(err):
-		kind = ErrNoAnswer
-		err = fmt.Errorf("TLS handshake, after %v: %w", timeout, err)
+		kind = ErrTLSNoAnswer
+		err = fmt.Errorf("after %v: %w", timeout, err)
 	}
 	return &OpenError{Addr: addr, Kind: kind, Err: err}
 }

@@ -121,7 +121,7 @@ func TestWhyAConnectionCannotBeOpened(t *testing.T) {
 		})).Addr(), Options{}, ErrNotKafka, wire.Fatal},
 		{"an SSH server", accepted(t, func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n"); time.Sleep(short) }).Addr(), Options{}, ErrNotKafka, wire.Fatal},
 		{"a server that says nothing", accepted(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }).Addr(), Options{DialTimeout: short}, ErrNoAnswer, wire.Retriable},
-		{"TLS to a server that says nothing", accepted(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }).Addr(), Options{DialTimeout: short, TLS: &tls.Config{}}, ErrNoAnswer, wire.Retriable},
+		{"TLS to a server that says nothing", accepted(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }).Addr(), Options{DialTimeout: short, TLS: &tls.Config{}}, ErrTLSNoAnswer, wire.Retriable},
 		{"TLS to a plaintext port", plain.Addr(), Options{TLS: &tls.Config{RootCAs: pool}}, ErrTLSHangup, wire.Retriable},
 		{"TLS to an HTTP port", accepted(t, afterRequest(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })).Addr(), Options{TLS: &tls.Config{}}, ErrPlaintextPort, wire.Fatal},
 		{"an unknown authority", serve(good).Addr(), Options{TLS: &tls.Config{RootCAs: otherPool}}, ErrCertificate, wire.Fatal},
