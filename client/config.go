@@ -105,6 +105,8 @@ type ProducerConfig struct {
 	Return           ReturnConfig  `key:"return"`
 	Batch            BatchConfig   `key:"batch"`
 
+	Transaction TransactionConfig `key:"transaction"`
+
 	// NewPartitioner, when set, makes the partitioner of each topic instead of Partitioner.
 	NewPartitioner func(topic string) Partitioner `key:"-"`
 	// Interceptors see every message, in order, before it is partitioned.
@@ -112,6 +114,20 @@ type ProducerConfig struct {
 	// OnRequest, when set, is told of every finished Produce request, from the connection's
 	// reading goroutine: it must not block.
 	OnRequest func(RequestInfo) `key:"-"`
+}
+
+// TransactionConfig makes a producer transactional.
+type TransactionConfig struct {
+	ID      string        `key:"id" doc:"Name of the transactional producer, the same after a restart; one that begins with it ends every other. Empty: no transactions."`
+	Timeout time.Duration `key:"timeout" doc:"How long a transaction may be open before the cluster aborts it; at most the brokers' transaction.max.timeout.ms."`
+}
+
+// id is what Produce requests carry.
+func (t *TransactionConfig) id() *string {
+	if t.ID == "" {
+		return nil
+	}
+	return &t.ID
 }
 
 // FlushConfig says when a broker's collected messages are sent: when any of the triggers that
@@ -188,6 +204,7 @@ func NewConfig() *Config {
 		Buffer:           BufferConfig{Messages: 250_000, Bytes: 64 << 20},
 		Return:           ReturnConfig{Errors: true},
 	}
+	c.Producer.Transaction.Timeout = time.Minute
 	c.Consumer = ConsumerConfig{
 		MinBytes: 1, MaxBytes: 50 << 20, MaxPartitionBytes: 1 << 20, MaxWait: 500 * time.Millisecond,
 		QueueCapacity: 100, OutOfRange: "error", CheckCRC: true, MaxDecompressed: 256 << 20,

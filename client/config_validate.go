@@ -123,6 +123,18 @@ func (c ProducerConfig) validate(p *problems, n NetConfig) {
 	if c.Idempotent {
 		c.validateIdempotent(p, n)
 	}
+	c.Transaction.validate(p, c.Idempotent)
+}
+
+func (t TransactionConfig) validate(p *problems, idempotent bool) {
+	const longest = 1<<15 - 1 // bytes of a string in the protocol
+	p.atMost("producer.transaction.id", len(t.ID), longest)
+	if t.Timeout < time.Millisecond || t.Timeout > (1<<31-1)*time.Millisecond {
+		p.add("producer.transaction.timeout", "is %v, must be from 1ms to %v", t.Timeout, (1<<31-1)*time.Millisecond)
+	}
+	if t.ID != "" && !idempotent {
+		p.add("producer.transaction.id", "needs producer.idempotent: the cluster takes part of a transaction once and in order only")
+	}
 }
 
 // validateIdempotent refuses what would break the promise (KIP-98, KIP-185).

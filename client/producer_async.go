@@ -34,9 +34,10 @@ type AsyncProducer struct {
 	buffer     bufferBound
 	accounts   accounts
 	expiry     expiry
-	identities identities   // of an idempotent producer
-	flushing   atomic.Int32 // flushes under way: what waits goes, whatever the triggers say
-	closing    atomic.Bool  // nothing more is accepted
+	identities identities    // of an idempotent producer
+	txn        *transactions // nil: not transactional
+	flushing   atomic.Int32  // flushes under way: what waits goes, whatever the triggers say
+	closing    atomic.Bool   // nothing more is accepted
 
 	last    atomic.Pointer[topicProducer] // the topic of the last message, nearly always the next one's
 	mu      sync.Mutex
@@ -88,6 +89,9 @@ func NewAsyncProducerFromClient(c *Client) (*AsyncProducer, error) {
 	p.life, p.end = context.WithCancel(c.life)
 	p.ended = p.life.Done()
 	context.AfterFunc(p.life, func() { p.over.Store(true) })
+	if id := p.cfg.Producer.Transaction.ID; id != "" {
+		p.txn = newTransactions(p, id)
+	}
 	p.input = make(chan *ProducerMessage, p.cfg.ChannelBufferSize)
 	p.results.init(p)
 	return p, nil
@@ -180,8 +184,8 @@ func (p *AsyncProducer) sameTopic(run []*ProducerMessage) int {
 
 // admit enters messages of one topic into the books, waiting for room.
 func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink deliveries, kind way) error {
-	if p.refuses(kind) {
-		return ErrClosed
+	if err := p.refuses(kind); err != nil {
+		return err
 	}
 	size := int64(0)
 	for _, m := range run {
@@ -202,15 +206,24 @@ func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink 
 			m.way |= way(epoch)
 		}
 	}
-	if p.refuses(kind) { // Close may have looked at the books before this entry
+	if err := p.refuses(kind); err != nil { // Close may have looked at the books before this entry
 		p.withdraw(run)
-		return ErrClosed
+		return err
 	}
 	return nil
 }
 
-// refuses says whether closing has begun, from when on only what the Input channel held is taken.
-func (p *AsyncProducer) refuses(kind way) bool { return p.closing.Load() && kind != toChannels }
+// refuses is why messages are not taken: closing has begun, from when on only what the Input
+// channel held is, or no transaction is open.
+func (p *AsyncProducer) refuses(kind way) error {
+	if p.closing.Load() && kind != toChannels {
+		return ErrClosed
+	}
+	if p.txn != nil {
+		return p.txn.refuses()
+	}
+	return nil
+}
 
 // withdraw takes messages that were not accepted after all out of the books.
 func (p *AsyncProducer) withdraw(run []*ProducerMessage) {

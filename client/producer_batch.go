@@ -31,8 +31,8 @@ type batch struct {
 	attempts int       // times sent or given up for lack of a leader
 	sequence sequence  // of its first message, once it was sent by an idempotent producer
 	stamped  sequence  // what stands in data
-	// outOfOrder is set while a refusal for a gap before it has not been dealt with.
-	outOfOrder bool
+	// refused is a refusal for a gap before it that has not been dealt with.
+	refused error
 	// mayBeWritten is true once a request with it left whose answer did not say "refused".
 	mayBeWritten bool
 	// expired is set when its messages had to have their outcome while it was in flight: whatever

@@ -218,11 +218,9 @@ func (b *brokerProducer) send(now time.Time) (at time.Time) {
 	if err != nil {
 		return b.unreachable(err, now)
 	}
-	var who identity
-	if b.producer.cfg.Producer.Idempotent {
-		if who, err = b.producer.identities.get(b.producer.life, b.producer.client); err != nil {
-			return b.unreachable(err, now)
-		}
+	who, version, err := b.producer.sendAs(version)
+	if err != nil {
+		return b.unreachable(err, now)
 	}
 	b.reportDrop()
 	b.failures = 0

@@ -85,6 +85,9 @@ func (p *AsyncProducer) cutShort(cause error) { (*p.cut.Load())(cause) }
 
 func (p *AsyncProducer) shutDown(ctx context.Context) {
 	p.results.stopInput(ctx)
+	if p.txn != nil {
+		p.results.err = p.txn.close(ctx)
+	}
 	p.flushing.Add(1)
 	p.wakeSenders()
 	err := p.accounts.wait(ctx)
@@ -99,7 +102,11 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 	// Everything has been decided or is being decided by a connection that was closed.
 	_ = p.accounts.wait(context.Background())
 	if err != nil {
-		p.results.err = fmt.Errorf("close: %d messages were not decided in time and failed: %w", left, context.Cause(ctx))
+		late := fmt.Errorf("close: %d messages were not decided in time and failed: %w", left, context.Cause(ctx))
+		if p.results.err != nil { // the transaction's end failed as well
+			late = fmt.Errorf("%w; %w", late, p.results.err)
+		}
+		p.results.err = late
 	}
 	p.results.end(ctx)
 	close(p.closed)

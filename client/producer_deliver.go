@@ -9,6 +9,9 @@ func (p *AsyncProducer) decide(b *batch, d Delivery, baseOffset int64) {
 	all := b.msgs
 	b.decided, b.msgs = all, nil
 	b.p.mu.Unlock()
+	if d.Err != nil && p.txn != nil && b.sequence.set {
+		p.txn.numberedFailed()
+	}
 	if b.mixed {
 		p.deliver(all, b.p.number, baseOffset, d)
 		return
@@ -16,8 +19,8 @@ func (p *AsyncProducer) decide(b *batch, d Delivery, baseOffset int64) {
 	if len(all) == 0 {
 		return
 	}
-	if d.Err != nil {
-		p.failures.Add(int64(len(all)))
+	if d.Err != nil && p.failed(len(all), d.Err) {
+		defer p.sweep()
 	}
 	if b.way.kind() != toChannels {
 		p.buffer.release(int64(len(all)), b.size)
@@ -34,6 +37,13 @@ func (p *AsyncProducer) decide(b *batch, d Delivery, baseOffset int64) {
 	p.accounts.decided(b.way.epoch(), int64(len(all)))
 }
 
+// failed counts n failed messages, and says whether their transaction has failed with them, so that
+// what else waits is to be swept out.
+func (p *AsyncProducer) failed(n int, err error) (sweep bool) {
+	p.failures.Add(int64(n))
+	return p.txn != nil && p.txn.messageFailed(err)
+}
+
 // fail gives messages that never came into a batch their outcome.
 func (p *AsyncProducer) fail(msgs []*ProducerMessage, err error) {
 	p.deliver(msgs, -1, -1, Delivery{Err: err})
@@ -43,8 +53,8 @@ func (p *AsyncProducer) fail(msgs []*ProducerMessage, err error) {
 // back what the messages held of the producer's bounds. baseOffset is the first message's, −1
 // when it is not known.
 func (p *AsyncProducer) deliver(msgs []*ProducerMessage, partition int32, baseOffset int64, d Delivery) {
-	if d.Err != nil {
-		p.failures.Add(int64(len(msgs)))
+	if d.Err != nil && p.failed(len(msgs), d.Err) {
+		defer p.sweep()
 	}
 	for len(msgs) > 0 {
 		n, size := alike(msgs)

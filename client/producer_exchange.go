@@ -57,7 +57,7 @@ func (e *exchange) begin(node int32, c *conn.Conn, version int16) {
 	e.info, e.sizes = RequestInfo{Broker: node}, Summary{}
 	e.call.Key, e.call.Version = produceKey, version
 	e.encoder.Begin(produce.Head{
-		Version: version, Acks: int16(e.cfg.Producer.RequiredAcks), TimeoutMs: int32(e.cfg.Producer.Timeout.Milliseconds()),
+		Version: version, TransactionalID: e.cfg.Producer.Transaction.id(), Acks: int16(e.cfg.Producer.RequiredAcks), TimeoutMs: int32(e.cfg.Producer.Timeout.Milliseconds()),
 	})
 }
 

@@ -20,6 +20,8 @@ type identity struct {
 	id    int64
 	epoch int16
 	known bool
+	// transactional batches are part of a transaction.
+	transactional bool
 }
 
 // identities gets and raises the producer's identity. One broker producer at a time asks the
@@ -51,6 +53,13 @@ func (i *identities) get(ctx context.Context, c *Client) (identity, error) {
 	return next, nil
 }
 
+// set gives a transactional producer the identity that its coordinator wants it to go on with.
+func (i *identities) set(next identity) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.current = next
+}
+
 func (i *identities) now() identity {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -69,6 +78,18 @@ func (i *identities) raise(old identity) {
 	default:
 		i.current.epoch++
 	}
+}
+
+// sendAs is who a request is from, and its version, where the newest that the broker takes is v.
+func (p *AsyncProducer) sendAs(v int16) (who identity, version int16, err error) {
+	switch {
+	case p.txn != nil:
+		version, err = p.txn.prepare(v)
+		return identity{}, version, err
+	case p.cfg.Producer.Idempotent:
+		who, err = p.identities.get(p.life, p.client)
+	}
+	return who, v, err
 }
 
 // initProducerID asks any broker for a producer id.
@@ -107,6 +128,7 @@ func (s sequence) attributes() record.Attributes {
 	a := record.NoProducer
 	if s.set {
 		a.ProducerID, a.ProducerEpoch, a.BaseSequence = s.identity.id, s.identity.epoch, s.base
+		a.Transactional = s.identity.transactional
 	}
 	return a
 }
@@ -127,21 +149,26 @@ type numbering struct {
 }
 
 // giveNumber gives a batch of the partition its sequence. ok is false when t cannot be sent with
-// now, because the numbering has to start anew under a raised identity; it is then asked for.
+// now, because the numbering has to start anew under a raised identity; it is then asked for, but
+// for a transaction, which fails.
 // Nothing of the partition is in flight when refused is set.
 func (p *partitionProducer) giveNumber(t *batch, now identity) (ok bool) {
 	n := &p.numbers
-	if t.outOfOrder { // the oldest undecided: it was not a follow-up of another refusal
-		t.outOfOrder = false
+	if t.refused != nil && p.producer.txn != nil { // a transaction cannot go on with another epoch
+		p.producer.txn.fail(judgeMessage(t.refused), t.refused)
+		return false
+	}
+	if t.refused != nil { // the oldest undecided: it was not a follow-up of another refusal
+		t.refused = nil
 		p.producer.identities.raise(t.sequence.identity)
 		for _, b := range p.sealed {
-			b.sequence, b.outOfOrder = sequence{}, false
+			b.sequence, b.refused = sequence{}, nil
 		}
 		n.identity = identity{}
 		return false
 	}
 	for _, b := range p.sealed {
-		b.outOfOrder = false // a follow-up of what is sent again now
+		b.refused = nil // a follow-up of what is sent again now
 	}
 	if t.sequence.set {
 		return true

@@ -97,7 +97,7 @@ func (p *partitionProducer) waiting() (w weight) {
 // expire fails the batches that are out of time or tries after another look for the leader
 // failed, and says whether the search is over: nothing is left, or the producer is aborted.
 func (p *partitionProducer) expire(err error) (over bool) {
-	if p.producer.aborted() {
+	if p.producer.halted() != nil {
 		p.mu.Lock()
 		p.resolving = false
 		p.mu.Unlock()

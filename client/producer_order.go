@@ -4,6 +4,7 @@
 package client
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -31,6 +32,13 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, turn int, who identity,
 	if p.broker != b || p.taken == turn {
 		return nil, false, time.Time{}
 	}
+	if txn := p.producer.txn; txn != nil {
+		if txn.doom() != nil { // what is still here, sweep fails
+			p.listed = p.first() != nil
+			return nil, p.listed, time.Time{}
+		}
+		who = p.producer.identities.now() // who may have been asked for before the transaction began
+	}
 	if p.holds(who) {
 		p.held = true
 		p.listed.Store(false)
@@ -45,7 +53,7 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, turn int, who identity,
 		p.listed.Store(false)
 		return nil, false, time.Time{}
 	}
-	if t.bytes() > room || who.known && !p.giveNumber(t, who) {
+	if t.bytes() > room || p.producer.txn != nil && !p.producer.txn.carries(p) || who.known && !p.giveNumber(t, who) {
 		return nil, true, time.Time{}
 	}
 	p.counted = p.counted.minus(t.weight())
@@ -93,6 +101,9 @@ func (p *partitionProducer) landed(b *batch) {
 	if i := slices.Index(p.flying, b); i >= 0 {
 		p.flying = slices.Delete(p.flying, i, i+1)
 	}
+	if p.inFlight == 0 && p.producer.txn != nil {
+		p.producer.txn.landed()
+	}
 }
 
 // wakeHeld lets the broker producer look again once nothing is in flight. Called with mu held.
@@ -111,9 +122,11 @@ func (p *partitionProducer) again(b *batch, err error, class wire.Class, now tim
 	p.mu.Lock()
 	p.landed(b)
 	p.cause = err
-	over := b.expired || p.exhausted(b, now) || p.producer.aborted()
+	over := b.expired || p.exhausted(b, now) || p.producer.halted() != nil
 	if !over {
-		b.outOfOrder = class.Has(wire.BumpEpoch)
+		if b.refused = nil; class.Has(wire.BumpEpoch) {
+			b.refused = err
+		}
 		p.insert(b)
 		p.draining = true
 		p.notUntil = now.Add(wait)
@@ -193,7 +206,11 @@ func (b *batch) late(now time.Time) bool { return !b.deadline.IsZero() && !now.B
 
 // giveUp fails a batch for good.
 func (p *partitionProducer) giveUp(b *batch, err error, now time.Time) {
-	err = b.gaveUp(&p.producer.cfg, p.producer.aborted(), err, now)
+	if halt := p.producer.halted(); halt == nil || errors.Is(halt, ErrClosed) {
+		err = b.gaveUp(&p.producer.cfg, halt != nil, err, now)
+	} else {
+		err = b.orUnknown(because(halt, err))
+	}
 	p.producer.decide(b, Delivery{Err: err}, -1)
 	b.free()
 }
@@ -236,6 +253,10 @@ func (p *partitionProducer) failAll(err error) {
 		all = append(all, p.building)
 	}
 	p.sealed, p.building = nil, nil
+	if p.broker != nil {
+		p.broker.removed(p.counted)
+		p.counted = weight{}
+	}
 	p.room.Broadcast()
 	p.mu.Unlock()
 	for _, b := range all {

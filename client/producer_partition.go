@@ -39,6 +39,7 @@ type partitionProducer struct {
 	draining bool
 	held     bool // take found something that could not leave yet; see holds
 	numbers  numbering
+	round    int       // of the last transaction that the partition was added to
 	notUntil time.Time // end of the backoff
 	cause    error     // of the last failure, until something succeeds
 
@@ -102,8 +103,8 @@ func (p *partitionProducer) encode(run []*ProducerMessage, wait bool) (left, bad
 		}
 	}()
 	for len(run) > 0 {
-		if p.producer.aborted() {
-			return nil, run, ErrClosed
+		if err := p.producer.halting(); err != nil {
+			return nil, run, err
 		}
 		n, w, panicked := p.add(run)
 		run, added = run[n:], added.plus(w)

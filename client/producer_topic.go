@@ -44,8 +44,8 @@ func (t *topicProducer) handle(run []*ProducerMessage, wait bool) (left []*Produ
 			left = nil
 		}
 	}()
-	if t.producer.over.Load() {
-		t.producer.fail(run, ErrClosed)
+	if err := t.producer.halting(); err != nil {
+		t.producer.fail(run, err)
 		return nil
 	}
 	if err := t.ready(run, wait); err != nil {
