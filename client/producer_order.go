@@ -119,6 +119,9 @@ func (p *partitionProducer) wakeHeld() {
 func (p *partitionProducer) again(b *batch, err error, class wire.Class, now time.Time) {
 	b.attempts++
 	wait := p.producer.retryWait(b.attempts)
+	if errors.Is(err, wire.ErrConcurrentTransactions) {
+		wait = concurrentBackoff(wait, b.attempts)
+	}
 	p.mu.Lock()
 	p.landed(b)
 	p.cause = err

@@ -72,9 +72,13 @@ func fatalFor(v txnVerdict, err error) error {
 	return because(ErrProducerFailed, err)
 }
 
-// concurrentWait is the first wait after CONCURRENT_TRANSACTIONS: the previous transaction's
-// markers are being written, which takes milliseconds.
-const concurrentWait = 5 * time.Millisecond
+// concurrentBackoff is the wait before another try, the first being 1, after
+// CONCURRENT_TRANSACTIONS: the previous transaction's markers are being written, which takes
+// milliseconds, so that the usual backoff would be most of a small transaction's time.
+func concurrentBackoff(usual time.Duration, attempt int) time.Duration {
+	const first, doublings = 5 * time.Millisecond, 10
+	return min(usual, first<<min(attempt-1, doublings))
+}
 
 // txnAsk is one question to a coordinator.
 type txnAsk struct {
@@ -112,8 +116,8 @@ func (t *transactions) ask(ctx context.Context, q txnAsk) (unsure bool, err erro
 		wait := c.cfg.Admin.Retry.wait(attempt)
 		switch {
 		case errors.Is(err, wire.ErrConcurrentTransactions):
-			wait = min(wait, concurrentWait<<min(concurrent, 10))
 			concurrent++
+			wait = concurrentBackoff(wait, concurrent)
 		case attempt == 1 && errors.Is(err, conn.ErrClosedByBroker):
 			wait = 0 // it was idle
 		}
