@@ -150,6 +150,7 @@ func (p *partitionProducer) takeLate(now time.Time) (late []*batch) {
 			p.broker.removed(b.weight())
 		}
 	}
+	p.recheck()
 	p.room.Broadcast()
 	return late
 }

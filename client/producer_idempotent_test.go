@@ -217,3 +217,23 @@ func TestP10TheProducerGoesOnBeyondTheLastSequence(t *testing.T) {
 	requireWhole(t, c, 1, 100, 1)
 	require.Contains(t, seen(), sent{seen()[0].epoch, math.MaxInt32 - 9, 20})
 }
+
+// What has run out of time between two tries leaves the partition as it would be without it.
+func TestAPartitionGoesOnAfterABatchRanOutOfTime(t *testing.T) {
+	c := cluster(t, 1, 1)
+	cfg := quickConfig()
+	cfg.Producer.DeliveryTimeout = 400 * time.Millisecond
+	cfg.Producer.Retry = RetryConfig{Max: 1 << 20, Backoff: 600 * time.Millisecond, MaxBackoff: 600 * time.Millisecond}
+	p := asyncProducer(t, c, cfg)
+	fault := c.FailProduce(19, -1)
+	var out tally
+	_, err := p.ProduceRun(within(t), numbered(1, 1), &out)
+	require.NoError(t, err)
+	require.NoError(t, p.Flush(within(t)))
+	out.require(t, 0, 1)
+	fault.Remove()
+	_, err = p.ProduceRun(within(t), numbered(1, 1), &out)
+	require.NoError(t, err)
+	require.NoError(t, p.Flush(within(t)))
+	out.require(t, 1, 1)
+}

@@ -150,8 +150,7 @@ type numbering struct {
 
 // giveNumber gives a batch of the partition its sequence. ok is false when t cannot be sent with
 // now, because the numbering has to start anew under a raised identity; it is then asked for, but
-// for a transaction, which fails.
-// Nothing of the partition is in flight when refused is set.
+// for a transaction, which fails. Nothing of the partition is in flight when refused is set.
 func (p *partitionProducer) giveNumber(t *batch, now identity) (ok bool) {
 	n := &p.numbers
 	if t.refused != nil && p.producer.txn != nil { // a transaction cannot go on with another epoch

@@ -34,8 +34,9 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, turn int, who identity,
 	}
 	if txn := p.producer.txn; txn != nil {
 		if txn.doom() != nil { // what is still here, sweep fails
-			p.listed = p.first() != nil
-			return nil, p.listed, time.Time{}
+			more = p.first() != nil
+			p.listed.Store(more)
+			return nil, more, time.Time{}
 		}
 		who = p.producer.identities.now() // who may have been asked for before the transaction began
 	}
@@ -260,10 +261,21 @@ func (p *partitionProducer) failAll(err error) {
 		p.broker.removed(p.counted)
 		p.counted = weight{}
 	}
+	p.recheck()
 	p.room.Broadcast()
 	p.mu.Unlock()
 	for _, b := range all {
 		p.giveUp(b, err, time.Time{})
+	}
+}
+
+// recheck has the broker producer look at a partition of which batches were taken otherwise than by
+// it, and which it may have nothing to send of any more: while the partition is listed the stage
+// leaves messages for it to fetch. Called with mu held.
+func (p *partitionProducer) recheck() {
+	if p.broker != nil && p.listed.Load() {
+		p.broker.urgent.Store(true)
+		p.broker.signal()
 	}
 }
 
