@@ -40,6 +40,11 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, turn int, who identity,
 		}
 		who = p.producer.identities.now() // who may have been asked for before the transaction began
 	}
+	t = p.first()
+	if t == nil { // also in a backoff: who listens to listed must not wait for one that is nobody's
+		p.listed.Store(false)
+		return nil, false, time.Time{}
+	}
 	if p.holds(who) {
 		p.held = true
 		p.listed.Store(false)
@@ -49,11 +54,6 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, turn int, who identity,
 		return nil, true, p.notUntil
 	}
 	p.draining, p.held = false, false
-	t = p.first()
-	if t == nil {
-		p.listed.Store(false)
-		return nil, false, time.Time{}
-	}
 	if t.bytes() > room || p.producer.txn != nil && !p.producer.txn.carries(p) || who.known && !p.giveNumber(t, who) {
 		return nil, true, time.Time{}
 	}
