@@ -49,7 +49,7 @@ type AsyncProducer struct {
 	senders sync.WaitGroup // run of the broker producers
 	close   sync.Once
 	cut     atomic.Pointer[context.CancelCauseFunc] // ends the waiting of the closing; set with closing
-	closed  chan struct{}                      // closed by whoever closes the producer, at the end
+	closed  chan struct{}                           // closed by whoever closes the producer, at the end
 
 	input   chan *ProducerMessage // written by the user, read by the dispatcher, never closed
 	results results
