@@ -12,7 +12,8 @@ GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
 # Clusters that tests use; any free range of ports will do.
 TEST_PORT_1 ?= 19092
 TEST_PORT_3 ?= 19192
-# One package's bound. Packages that talk to Kafka share its two clusters: not too many at once.
+TEST_PORT_39 ?= 19292
+# One package's bound. Packages that talk to Kafka share its clusters: not too many at once.
 TEST_TIMEOUT ?= 15m
 TEST_PARALLEL ?= 2
 # What is tested, and flags besides: make test PKG=./client/... TESTFLAGS='-run Producer -v'
@@ -38,8 +39,8 @@ setup: ## install what the tests need, where apt can; else say what is missing
 	@.ci/setup
 
 .PHONY: test
-test: setup ## every test, with the race detector, real Kafka (1 and 3 nodes) and a browser
-	@TEST_PORT_1=$(TEST_PORT_1) TEST_PORT_3=$(TEST_PORT_3) .ci/with-kafka \
+test: setup ## every test, with the race detector, real Kafka (4.4 with 1 and 3 nodes, 3.9) and a browser
+	@TEST_PORT_1=$(TEST_PORT_1) TEST_PORT_3=$(TEST_PORT_3) TEST_PORT_39=$(TEST_PORT_39) .ci/with-kafka \
 	  $(GO) test -race -tags '$(TAGS)' -timeout $(TEST_TIMEOUT) -p $(TEST_PARALLEL) $(TESTFLAGS) $(PKG)
 
 .PHONY: unit

@@ -135,7 +135,7 @@ func (b *batch) finish(c *record.Compressor) error {
 	}
 	if b.builder.Compressed() {
 		c.SetBuffer(b.builder.Bytes()[:0])
-		b.builder.Reset(data, 0) // owns the memory for the next use; data stays as it is until then
+		b.builder.Adopt(data) // for the next use; data stays as it is until then
 	}
 	b.data = data
 	return nil

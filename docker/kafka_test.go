@@ -17,7 +17,7 @@ import (
 
 // The clusters that tests with the tag "kafka" use must be there, and be what they say.
 func TestRealKafkaIsThere(t *testing.T) {
-	for variable, nodes := range map[string]int{"KBENCH_TEST_KAFKA_1": 1, "KBENCH_TEST_KAFKA_3": 3} {
+	for variable, nodes := range map[string]int{"KBENCH_TEST_KAFKA_1": 1, "KBENCH_TEST_KAFKA_3": 3, "KBENCH_TEST_KAFKA_39": 1} {
 		t.Run(variable, func(t *testing.T) {
 			list := os.Getenv(variable)
 			require.NotEmpty(t, list, "set %s to the bootstrap list of a cluster of %d node(s); `make test` does", variable, nodes)

@@ -57,6 +57,10 @@ func (b *Builder) Reset(buf []byte, firstTimestampMs int64) {
 	}
 }
 
+// Adopt gives the builder of a finished batch other memory, for the next one, and lets go of the
+// batch's; Count stays what it is until Reset.
+func (b *Builder) Adopt(buf []byte) { b.buf = buf }
+
 // Append encodes one message as the next record. A nil key or value is null, an empty one is
 // empty. Everything is copied. It allocates only to grow the buffer.
 //

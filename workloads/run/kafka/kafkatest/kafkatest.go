@@ -38,13 +38,29 @@ type Cluster struct {
 }
 
 // Shared is the cluster of one or three nodes, beside other tests.
-func Shared(t testing.TB, nodes int) *Cluster { return take(t, nodes, syscall.LOCK_SH) }
+func Shared(t testing.TB, nodes int) *Cluster {
+	return take(t, strconv.Itoa(nodes), nodes, syscall.LOCK_SH)
+}
+
+// Release is a release of Kafka and a cluster of one node that runs it.
+type Release struct {
+	Name string // "3.9"
+	*Cluster
+}
+
+// Releases are the releases that tests meet for real, the newest and the last one before Kafka 4,
+// beside other tests.
+func Releases(t testing.TB) []Release {
+	return []Release{{"4.4", Shared(t, 1)}, {"3.9", take(t, "39", 1, syscall.LOCK_SH)}}
+}
 
 // Exclusive is the cluster for this test alone, until it ends.
-func Exclusive(t testing.TB, nodes int) *Cluster { return take(t, nodes, syscall.LOCK_EX) }
+func Exclusive(t testing.TB, nodes int) *Cluster {
+	return take(t, strconv.Itoa(nodes), nodes, syscall.LOCK_EX)
+}
 
-func take(t testing.TB, nodes, how int) *Cluster {
-	name := "KBENCH_TEST_KAFKA_" + strconv.Itoa(nodes)
+func take(t testing.TB, which string, nodes, how int) *Cluster {
+	name := "KBENCH_TEST_KAFKA_" + which
 	c := &Cluster{
 		Bootstrap: strings.Split(variable(t, name), ","), Dir: variable(t, name+"_DIR"),
 		script: variable(t, "KBENCH_TEST_KAFKA_SCRIPT"),
