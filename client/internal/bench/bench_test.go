@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -123,6 +124,7 @@ func made() *outcome {
 			cpuPerMessage(franz("produce"), ours("callback"), 0.35), rate(1.3),
 			{key: "mem", title: "memory", unit: inBytes, reference: franz("produce"), target: target{entrant: ours("run"), limit: 1 << 20, absolute: true}},
 		},
+		columns:  throughput,
 		entrants: []entrant{ours("callback"), ours("run"), franz("produce"), {"sarama", "produce"}, {"kafkago", "produce"}},
 	}
 	sarama, kafkago := f.entrants[3], f.entrants[4]
@@ -259,4 +261,10 @@ func TestProgramSaysWhatIsWrong(t *testing.T) {
 			require.ErrorContains(t, runProgram([]string{tc.args}, io.Discard), tc.want)
 		})
 	}
+}
+
+func TestBusyMachineIsTold(t *testing.T) {
+	require.Empty(t, busy(0))
+	require.Empty(t, busy(float64(runtime.NumCPU())))
+	require.Contains(t, busy(float64(runtime.NumCPU())+0.1), "no figure is worth quoting")
 }

@@ -77,7 +77,7 @@ func (r *requests) add(to line) {
 	if n == 0 || records == 0 {
 		return
 	}
-	to["rec/req"] = records / n
+	to[columnRequests] = records / n
 	to["rec/batch"] = records / float64(r.batches.Load())
 	to["bytes/rec"] = float64(r.bytes.Load()) / records
 }

@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/signal"
 	"regexp"
@@ -33,7 +34,11 @@ func TestCompare(t *testing.T) {
 	require.NoError(t, err, "-figures")
 	require.Positive(t, *roundsFlag, "-rounds")
 	p := bothPrograms(ctx, t)
-	r := report{StartedAt: time.Now().UTC(), Host: results.HostInfo(), Rounds: *roundsFlag, Scale: *scaleFlag}
+	r := report{StartedAt: time.Now().UTC(), Host: results.HostInfo(), Rounds: *roundsFlag, Scale: *scaleFlag, Load: load()}
+	if b := busy(r.Load); b != "" {
+		fmt.Fprintln(os.Stderr, b)
+		defer fmt.Fprintln(os.Stderr, b)
+	}
 	var ourFailures []error
 	for _, f := range figures() {
 		if !wanted.MatchString(f.id) {

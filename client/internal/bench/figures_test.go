@@ -9,8 +9,15 @@ type figure struct {
 	partitions int32 // 0: six
 	settings   settings
 	metrics    []metric
+	columns    []string // keys of what is shown beside them; with columnRequests, requests must be alike
 	entrants   []entrant
 }
+
+// columnRequests is the column of records a request.
+const columnRequests = "rec/req"
+
+// throughput are the columns of a figure about producing at full speed.
+var throughput = []string{columnRequests, "bytes/rec", "allocs/rec", "rate", "p50", "p99"}
 
 // entrant is a client in one of its forms.
 type entrant struct{ Lib, Mode string }
@@ -49,7 +56,7 @@ var everybody = []entrant{
 func same(n int64, size int) settings {
 	return settings{
 		N: n, Size: size, Acks: "all", Codec: "none", Idempotent: true, InFlight: 5,
-		Batch: 1_000_000, Request: 1_000_000, Linger: 100 * time.Millisecond,
+		Batch: 1_000_000, Request: 1_000_000, Linger: time.Second,
 	}
 }
 
@@ -73,21 +80,25 @@ func figures() []figure {
 		{
 			id: "callback-100", title: "100-byte messages to a discarding broker", settings: same(5_000_000, 100),
 			metrics:  []metric{cpuPerMessage(franz("produce"), ours("callback"), 0.35)},
+			columns:  throughput,
 			entrants: everybody,
 		},
 		{
 			id: "channels-100", title: "100-byte messages through channels to a discarding broker, one request in flight", settings: oneInFlight(same(3_000_000, 100)),
 			metrics:  []metric{cpuPerMessage(entrant{"sarama", "produce"}, ours("channels"), 0.25)},
+			columns:  throughput,
 			entrants: []entrant{ours("channels"), {"sarama", "produce"}},
 		},
 		{
 			id: "callback-1k", title: "1 KiB messages to a discarding broker", settings: same(1_000_000, 1024),
 			metrics:  []metric{cpuPerMessage(franz("produce"), ours("callback"), 0.65)},
+			columns:  throughput,
 			entrants: everybody,
 		},
 		{
 			id: "kafka-100", title: "100-byte messages to real Kafka, one node", kafka: true, settings: same(5_000_000, 100),
 			metrics:  []metric{rate(1.3), cpuPerMessage(franz("produce"), entrant{}, 0)},
+			columns:  throughput,
 			entrants: append([]entrant{ours("channels")}, everybody...),
 		},
 	}
@@ -108,6 +119,7 @@ func codecFigure(codec string) figure {
 	return figure{
 		id: "codec-" + codec, title: "compressible 1 KiB messages to a discarding broker, " + codec, settings: s,
 		metrics:  []metric{cpuPerMessage(franz("produce"), ours("callback"), 1.05)},
+		columns:  throughput,
 		entrants: []entrant{ours("callback"), franz("produce"), {"confluent", "produce"}, {"sarama", "produce"}, {"kafkago", "produce"}},
 	}
 }
@@ -125,11 +137,13 @@ func sizes() []figure {
 				key: "p50", title: "median of the response time", unit: nanoseconds, reference: franz("sync"),
 				target: target{entrant: ours("sync"), limit: 1},
 			}},
+			columns:  []string{columnRequests, "p99", "p99.9", "cpu/rec"},
 			entrants: []entrant{ours("sync"), franz("sync"), {"sarama", "sync"}},
 		},
 		{
 			id: "consume-100", title: "reading 100-byte messages from an embedded broker", settings: same(5_000_000, 100),
 			metrics: []metric{cpuPerMessage(franz("consume"), entrant{}, 0)},
+			columns: []string{"rate"},
 			entrants: []entrant{
 				ours("consume"), ours("consume-message"), franz("consume"),
 				{"confluent", "consume"}, {"sarama", "consume"}, {"kafkago", "consume"},

@@ -79,7 +79,7 @@ func (p *program) run(ctx context.Context, s settings) (line, error) {
 		return nil, fmt.Errorf("%s %s: %w: %s", s.Lib, s.Mode, err, firstLine(problems.String()))
 	}
 	l := parseLine(out.String())
-	if l["n"] != float64(s.N) {
+	if l["n"] < float64(s.N) { // who reads in batches reads more
 		return nil, fmt.Errorf("%s %s: did %.0f of %d: it may not know this mode", s.Lib, s.Mode, l["n"], s.N)
 	}
 	return l, nil

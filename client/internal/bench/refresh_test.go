@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,6 +45,8 @@ type steady struct {
 	P999    float64 `json:"p999Ns"`
 	P50     float64 `json:"p50Ns"`
 	Sockets int64   `json:"sockets"` // opened, over the whole run
+	// Problems are why the run is not valid, or what to know of it: a busy machine, mostly.
+	Problems []string `json:"problems,omitempty"`
 }
 
 type pair struct {
@@ -128,10 +131,10 @@ func runSteady(ctx context.Context, bootstrap []string, refresh time.Duration) (
 	if response.P999Ns <= 0 {
 		return steady{}, errors.New("the run has no response times")
 	}
-	for _, w := range append(out.Run.Verdict.Reasons, out.Run.Verdict.Warnings...) {
-		fmt.Fprintln(os.Stderr, "note:", w)
-	}
-	return steady{P999: float64(response.P999Ns), P50: float64(response.P50Ns), Sockets: sockets.Load()}, nil
+	return steady{
+		P999: float64(response.P999Ns), P50: float64(response.P50Ns), Sockets: sockets.Load(),
+		Problems: slices.Concat(out.Run.Verdict.Reasons, out.Run.Verdict.Warnings),
+	}, nil
 }
 
 func (r *refreshReport) write(to io.Writer) {
@@ -144,6 +147,11 @@ func (r *refreshReport) write(to io.Writer) {
 			p.With.P999/p.Without.P999, nanoseconds.format(p.With.P50), nanoseconds.format(p.Without.P50), p.With.Sockets, p.Without.Sockets)
 	}
 	_ = w.Flush()
+	for i, p := range r.Pairs {
+		for _, problem := range slices.Concat(p.With.Problems, p.Without.Problems) {
+			fmt.Fprintf(to, "  note: pair %d: %s\n", i+1, problem)
+		}
+	}
 	verdict := "reached"
 	if r.Ratio.Estimate > refreshLimit {
 		verdict = "NOT reached"

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,7 +21,25 @@ type report struct {
 	Host      results.Host `json:"host"`
 	Rounds    int          `json:"rounds"`
 	Scale     float64      `json:"scale"` // of the messages: 1 is full length
-	Figures   []summary    `json:"figures"`
+	// Load is the system's load average of the last minute before; 0 where it is not told.
+	Load    float64   `json:"loadAverage,omitempty"`
+	Figures []summary `json:"figures"`
+}
+
+// load reads the load average, where the system tells it.
+func load() float64 {
+	data, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(data), " ")
+	v, _ := strconv.ParseFloat(first, 64)
+	return v
+}
+
+// busy says that the machine had other things to do.
+func busy(load float64) string {
+	if load <= float64(runtime.NumCPU()) {
+		return ""
+	}
+	return fmt.Sprintf("the machine was busy before this began: load average %.1f on %d processors; no figure is worth quoting", load, runtime.NumCPU())
 }
 
 // save writes a report as a JSON file.

@@ -71,8 +71,8 @@ func (f *figure) say(l line) string {
 	for _, m := range f.metrics {
 		text += fmt.Sprintf("%s %s  ", m.key, m.unit.format(l[m.key]))
 	}
-	if v, ok := l["rec/req"]; ok {
-		text += fmt.Sprintf("rec/req %.0f", v)
+	if v, ok := l[columnRequests]; ok {
+		text += fmt.Sprintf(columnRequests+" %.0f", v)
 	}
 	return text
 }

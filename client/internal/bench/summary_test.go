@@ -15,7 +15,9 @@ type summary struct {
 	Settings settings        `json:"settings"`
 	Metrics  []metricSummary `json:"metrics,omitempty"`
 	Failed   []string        `json:"failed,omitempty"` // a line each: who, and why
-	Notes    []string        `json:"notes,omitempty"`  // what to know before quoting
+	// Runs are all figures of every run, by client and round; null where it failed.
+	Runs  map[string][]line `json:"runs"`
+	Notes []string          `json:"notes,omitempty"` // what to know before quoting
 }
 
 type metricSummary struct {
@@ -58,12 +60,14 @@ type extraKey struct {
 }
 
 var extraKeys = []extraKey{
-	{key: "rec/req", title: "records/request", verb: "%.0f"},
+	{key: columnRequests, title: "records/request", verb: "%.0f"},
 	{key: "bytes/rec", title: "bytes/record", verb: "%.1f"},
 	{key: "allocs/rec", title: "allocs/message", verb: "%.3f"},
 	{key: "rate", title: "messages/s", unit: perSecond},
 	{key: "p50", title: "p50", unit: nanoseconds},
 	{key: "p99", title: "p99", unit: nanoseconds},
+	{key: "p99.9", title: "p99.9", unit: nanoseconds},
+	{key: "cpu/rec", title: "CPU a message", unit: nanoseconds},
 }
 
 // alike is how far records a request may be from the reference's.
@@ -72,7 +76,10 @@ const alike = 0.10
 // summarise reduces an outcome to numbers.
 func (o *outcome) summarise() summary {
 	f := &o.figure
-	s := summary{ID: f.id, Title: f.title, Settings: f.settings}
+	s := summary{ID: f.id, Title: f.title, Settings: f.settings, Runs: map[string][]line{}}
+	for e, lines := range o.lines {
+		s.Runs[e.String()] = lines
+	}
 	if o.err != nil {
 		s.Failed = append(s.Failed, o.err.Error())
 	}
@@ -102,7 +109,7 @@ func (o *outcome) metric(m *metric) metricSummary {
 			Min: slices.Min(values), Max: slices.Max(values), Extra: map[string]float64{},
 		}
 		for _, x := range extraKeys {
-			if v := o.values(e, x.key); len(v) > 0 && x.key != m.key {
+			if v := o.values(e, x.key); len(v) > 0 && x.key != m.key && slices.Contains(o.figure.columns, x.key) {
 				r.Extra[x.key] = stat.Median(v)
 			}
 		}
@@ -200,9 +207,12 @@ func (o *outcome) notes() (notes []string) {
 		notes = append(notes, e.String()+": left out, no program was given (PEERS)")
 	}
 	reference := f.metrics[0].reference
-	want := o.values(reference, "rec/req")
+	want := o.values(reference, columnRequests)
+	if !slices.Contains(f.columns, columnRequests) {
+		want = nil
+	}
 	for _, e := range f.entrants {
-		if got := o.values(e, "rec/req"); e != reference && len(got) > 0 && len(want) > 0 {
+		if got := o.values(e, columnRequests); e != reference && len(got) > 0 && len(want) > 0 {
 			if r := stat.Median(got) / stat.Median(want); math.Abs(r-1) > alike {
 				notes = append(notes, fmt.Sprintf("%s: %.2f × the records a request of %s", e, r, reference))
 			}
