@@ -49,10 +49,10 @@ var everybody = []entrant{
 	ours("callback"), ours("run"), franz("produce"), {"confluent", "produce"}, {"sarama", "produce"}, {"kafkago", "produce"},
 }
 
-// same are the settings that all clients get: batches of a megabyte, one a request, acknowledged
-// by all, idempotent, five requests in flight. So long a wait for batches to fill is never used
-// up at full speed: that, and one batch a request, is what makes requests of all clients alike.
-// Some always send one batch a request, others as many as are there.
+// same are the settings that all clients get: batches of a megabyte, filled one after the other,
+// one a request, acknowledged by all, idempotent, five requests in flight. Some clients always
+// send one batch a request, others whatever is there: only full batches make their requests
+// alike, and so long a wait for them to fill is never used up at full speed.
 func same(n int64, size int) settings {
 	return settings{
 		N: n, Size: size, Acks: "all", Codec: "none", Idempotent: true, InFlight: 5,

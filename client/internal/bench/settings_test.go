@@ -94,12 +94,34 @@ func (s settings) config() (*client.Config, error) {
 	if err := p.Compression.UnmarshalText([]byte(s.Codec)); err != nil {
 		return nil, fmt.Errorf("-c: %w", err)
 	}
-	p.CompressionLevel = record.DefaultLevel
+	p.CompressionLevel, p.Flush.MaxMessages = record.DefaultLevel, s.perBatch()
+	p.NewPartitioner = func(string) client.Partitioner { return &turns{each: s.perBatch()} }
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	return cfg, nil
 }
+
+// perBatch is how many messages fill a batch: a record has up to 11 bytes beside a value of these
+// sizes. Clients count bytes in different ways, so that those that can are told the number.
+func (s settings) perBatch() int { return max(1, s.Batch/(s.Size+11)) }
+
+// turns is a partitioner that fills one partition's batch after the other's. Most clients have
+// such a one; with it, and one batch a request, requests of all clients are alike.
+type turns struct{ each, left, turn int }
+
+// Partition stays with a partition for a batch.
+func (p *turns) Partition(_ *client.ProducerMessage, partitions int32) (int32, error) {
+	if p.left == 0 {
+		p.left = p.each
+		p.turn++
+	}
+	p.left--
+	return int32(p.turn % int(partitions)), nil
+}
+
+// RequiresConsistency is false: any partition will do.
+func (*turns) RequiresConsistency(*client.ProducerMessage) bool { return false }
 
 func (s settings) bootstrap() []string { return strings.Split(s.Bootstrap, ",") }
 

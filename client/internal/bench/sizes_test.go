@@ -66,7 +66,7 @@ func (f *firstFailure) Delivered(_ []*client.ProducerMessage, d client.Delivery)
 // idleProducers makes N producers with a client each, has each send one message to every
 // partition, and weighs them once nothing happens any more.
 func idleProducers(ctx context.Context, j *job) error {
-	j.cfg.Producer.Partitioner = "manual"
+	j.cfg.Producer.Partitioner, j.cfg.Producer.NewPartitioner = "manual", nil
 	before := memory()
 	all := make([]owner, 0, j.N)
 	for range j.N {
@@ -93,7 +93,7 @@ func idleProducers(ctx context.Context, j *job) error {
 // manyPartitions is about a topic with N partitions: how long the first message takes, client
 // and all, and what is held after it, and after one message to every partition.
 func manyPartitions(ctx context.Context, j *job) error {
-	j.cfg.Producer.Partitioner, j.cfg.Producer.Flush.Frequency = "manual", 0
+	j.cfg.Producer.Partitioner, j.cfg.Producer.NewPartitioner = "manual", nil
 	before := memory()
 	start := time.Now()
 	o, err := j.owner(ctx)
