@@ -41,7 +41,7 @@ func (b *bufferBound) acquire(ctx context.Context, abort <-chan struct{}, n, siz
 	defer b.waiters.Add(-1)
 	for {
 		room := b.waitForRoom()
-		if b.try(n, size) {
+		if b.tryWaiting(n, size) {
 			return true, nil
 		}
 		select {
@@ -62,6 +62,22 @@ func (b *bufferBound) try(n, size int64) bool {
 	}
 	b.release(n, size)
 	return false
+}
+
+// tryWaiting is try for somebody who waits. It takes nothing that it would have to give back, which
+// would wake everybody who waits, itself as well.
+func (b *bufferBound) tryWaiting(n, size int64) bool {
+	for {
+		held := b.held.Load()
+		after := held + packed(n, size)
+		m, s := int64(after>>bytesBits), int64(after&(1<<bytesBits-1))
+		if !fits(m, n, b.maxMessages) || !fits(s, size, b.maxBytes) {
+			return false
+		}
+		if b.held.CompareAndSwap(held, after) {
+			return true
+		}
+	}
 }
 
 // add takes without asking whether it fits, and returns what is held then.

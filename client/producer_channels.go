@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // ProducerError is a message that failed, with the reason; on Errors.
@@ -59,13 +61,15 @@ type results struct {
 	stop    chan struct{} // closed by stopInput: the dispatcher takes what Input holds, and nothing more
 	drained chan struct{} // closed by the dispatcher once it has
 	over    chan struct{} // closed by end: nothing more is put
-	drop    chan struct{} // closed when the bound of closing has passed: what is not read is dropped
+	drop    chan struct{} // closed when closing is late and nobody reads: what is left is dropped
 	done    sync.WaitGroup
 
 	mu    sync.Mutex
 	queue []outcome
 	spare []outcome
 	wake  chan struct{} // capacity 1; written by put, read by the deliverer
+
+	read atomic.Int64 // outcomes that have left the deliverer
 
 	err error // of closing
 }
@@ -239,6 +243,7 @@ func (r *results) write(batch []outcome) {
 			}
 		}
 		r.p.buffer.release(1, size)
+		r.read.Add(1)
 	}
 }
 
@@ -268,8 +273,8 @@ func (r *results) stopInput(ctx context.Context) {
 	}
 }
 
-// end delivers what is left, dropping what is not read by the end of ctx, and waits until the
-// channels are closed.
+// end delivers what is left and waits until the channels are closed. Once ctx has ended, what is
+// left is dropped as soon as nothing has been read for closeGrace.
 func (r *results) end(ctx context.Context) {
 	close(r.over)
 	finished := make(chan struct{})
@@ -279,9 +284,24 @@ func (r *results) end(ctx context.Context) {
 	}()
 	select {
 	case <-finished:
+		return
 	case <-ctx.Done():
-		close(r.drop)
-		<-finished
+	}
+	grace := time.NewTicker(closeGrace)
+	defer grace.Stop()
+	for read := r.read.Load(); ; {
+		select {
+		case <-finished:
+			return
+		case <-grace.C:
+		}
+		now := r.read.Load()
+		if now == read {
+			close(r.drop)
+			<-finished
+			return
+		}
+		read = now
 	}
 }
 

@@ -93,8 +93,7 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 	err := p.accounts.wait(ctx)
 	left := p.accounts.total()
 	p.abort(err != nil)
-	p.stages.Wait()
-	p.senders.Wait()
+	p.awaitGoroutines(ctx)
 	p.failWaiting()
 	if p.ownsClient {
 		_ = p.client.Close() // the only error is that it was closed before
@@ -111,6 +110,24 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 	p.results.end(ctx)
 	close(p.closed)
 	p.cutShort(nil) // gives the context back
+}
+
+// awaitGoroutines waits for the stages and the broker producers. All messages may be decided while
+// a request is still being written, when they ran out of time: that is cut short with ctx.
+func (p *AsyncProducer) awaitGoroutines(ctx context.Context) {
+	over := make(chan struct{})
+	go func() { // owned by this call, which waits for it
+		p.stages.Wait()
+		p.senders.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+		return
+	case <-ctx.Done():
+	}
+	p.abort(true)
+	<-over
 }
 
 // abort cuts short everything that waits. With force it also closes connections on which

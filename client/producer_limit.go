@@ -33,10 +33,11 @@ type sizeLimit struct {
 	topic    string
 
 	bytes atomic.Int64 // 0: not known
-	until atomic.Int64 // how long bytes is believed, nanoseconds since origin
+	until atomic.Int64 // how long the answer is believed, nanoseconds since origin
 
 	mu      sync.Mutex
 	asking  bool
+	asked   bool       // at least once; an answer that does not tell counts as long as others
 	refused []largeOne // by the broker, each waiting for the answer
 }
 
@@ -67,10 +68,10 @@ func (l *sizeLimit) ask() {
 }
 
 func (l *sizeLimit) askLocked() {
-	if l.asking || l.now() > 0 || l.producer.aborted() {
+	if l.asking || l.producer.aborted() || l.asked && int64(time.Since(origin)) <= l.until.Load() {
 		return
 	}
-	l.asking = true
+	l.asking, l.asked = true, true
 	l.producer.stages.Add(1)
 	// Owned by the producer; bounded by Admin.Timeout and the producer's life; Close waits.
 	go l.find()

@@ -21,7 +21,8 @@ import (
 // arrives is noted with its time, and the test decides what is answered, and when.
 type fakeBroker struct {
 	partitions int
-	limit      int // of the topic's max.message.bytes, told to who asks; 0: it does not tell
+	limit      int  // of the topic's max.message.bytes; 0: none
+	silent     bool // it does not tell the limit
 
 	mu         sync.Mutex
 	noTopic    bool // it does not know the topic
@@ -147,7 +148,7 @@ func (b *fakeBroker) settings(req *kmsg.DescribeConfigsRequest) kmsg.Response {
 	r := kmsg.NewPtrDescribeConfigsResponse()
 	res := kmsg.NewDescribeConfigsResponseResource()
 	res.ResourceType, res.ResourceName = req.Resources[0].ResourceType, req.Resources[0].ResourceName
-	if b.limit == 0 {
+	if b.silent {
 		res.ErrorCode = 29 // TOPIC_AUTHORIZATION_FAILED
 	} else {
 		s := kmsg.NewDescribeConfigsResponseResourceConfig()
