@@ -287,7 +287,7 @@ func (b *brokerProducer) collect(r *request, who identity, now time.Time) (at ti
 		if len(r.batches) == 0 {
 			fits = math.MaxInt // the first always does, or it would never leave
 		}
-		t, more, until := p.take(b, b.turn, who, now, fits)
+		t, more, until := p.take(b, r.conn, who, now, fits)
 		if t != nil {
 			room -= t.bytes()
 			r.batches = append(r.batches, t)

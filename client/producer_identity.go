@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/kbench/kbench/client/internal/conn"
 	"github.com/kbench/kbench/client/internal/wire"
 	"github.com/kbench/kbench/client/record"
 )
@@ -180,13 +181,15 @@ func (p *partitionProducer) giveNumber(t *batch, now identity) (ok bool) {
 	return true
 }
 
-// holds says that nothing more may leave while something is in flight: batches are to leave in
-// order again, or the leader has to accept one of this identity first. Called with mu held.
-func (p *partitionProducer) holds(now identity) bool {
+// holds says that nothing more may leave on a connection while something is in flight: batches are
+// to leave in order again, or the leader has to accept one of this identity first. What is in
+// flight on another connection will come back, since that one has ended or the leader has moved;
+// that it has not come back yet must not let anything overtake it. Called with mu held.
+func (p *partitionProducer) holds(on *conn.Conn, now identity) bool {
 	if p.inFlight == 0 {
 		return false
 	}
-	return p.draining || p.producer.cfg.Producer.Idempotent && (!p.numbers.proven || p.numbers.identity != now)
+	return p.draining || p.on != on || p.producer.cfg.Producer.Idempotent && (!p.numbers.proven || p.numbers.identity != now)
 }
 
 // unnumber takes back the sequence of a batch that was never sent, if it is the last one given.

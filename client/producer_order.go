@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kbench/kbench/client/internal/conn"
 	"github.com/kbench/kbench/client/internal/wire"
 )
 
@@ -15,21 +16,22 @@ import (
 // says that another waits behind it. until is when to come back for a batch in backoff, zero
 // when completions or new messages will say.
 //
-// turn is the number of the request being collected, which holds at most one batch of this
-// partition: a partition that left and came back may stand on the list twice.
-func (p *partitionProducer) take(b *brokerProducer, turn int, who identity, now time.Time, room int) (t *batch, more bool, until time.Time) {
+// b.turn is the number of the request being collected, which holds at most one batch of this
+// partition: a partition that left and came back may stand on the list twice. on is the
+// connection that the request will leave on.
+func (p *partitionProducer) take(b *brokerProducer, on *conn.Conn, who identity, now time.Time, room int) (t *batch, more bool, until time.Time) {
 	p.stage.fetch()
-	t, more, until = p.takeBatch(b, turn, who, now, room)
+	t, more, until = p.takeBatch(b, on, who, now, room)
 	if !p.listed.Load() {
 		p.stage.fetch() // what was gathered before listed was false has nobody else to come for it
 	}
 	return t, more, until
 }
 
-func (p *partitionProducer) takeBatch(b *brokerProducer, turn int, who identity, now time.Time, room int) (t *batch, more bool, until time.Time) {
+func (p *partitionProducer) takeBatch(b *brokerProducer, on *conn.Conn, who identity, now time.Time, room int) (t *batch, more bool, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.broker != b || p.taken == turn {
+	if p.broker != b || p.taken == b.turn {
 		return nil, false, time.Time{}
 	}
 	if txn := p.producer.txn; txn != nil {
@@ -45,7 +47,7 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, turn int, who identity,
 		p.listed.Store(false)
 		return nil, false, time.Time{}
 	}
-	if p.holds(who) {
+	if p.holds(on, who) {
 		p.held = true
 		p.listed.Store(false)
 		return nil, false, time.Time{}
@@ -64,7 +66,7 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, turn int, who identity,
 	} else {
 		p.sealed = p.sealed[:copy(p.sealed, p.sealed[1:])]
 	}
-	p.taken = turn
+	p.taken, p.on = b.turn, on
 	p.inFlight++
 	p.flying = append(p.flying, t)
 	p.room.Broadcast()

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kbench/kbench/client/internal/conn"
 )
 
 // partitionProducer is the third stage: it encodes the messages of one partition into batches,
@@ -31,6 +33,7 @@ type partitionProducer struct {
 	sealed   []*batch // full ones and those to send again, by ordinal
 	next     int64    // messages so far: the ordinal of the next batch
 	inFlight int
+	on       *conn.Conn    // which the last batch left on
 	flying   []*batch      // those in flight
 	circuit  circuit       // of looking for the leader
 	tripped  chan struct{} // made by who waits for the circuit to open, closed and dropped when it does
