@@ -90,7 +90,7 @@ X
     for listener in sasl_plaintext sasl_ssl reauth; do
       echo "listener.name.$listener.$mechanism.sasl.jaas.config=$(server_jaas "$mechanism")"
     done
-    echo "listener.name.reauth.$mechanism.connections.max.reauth.ms=${KAFKA_REAUTH_MS:-5000}"
+    echo "listener.name.reauth.$mechanism.connections.max.reauth.ms=${KAFKA_REAUTH_MS:-10000}"
   done
 }
 
