@@ -190,7 +190,7 @@ func TestFiguresRun(t *testing.T) {
 				for _, m := range f.metrics {
 					require.Positive(t, o.lines[e][0][m.key], "%s of %s", m.key, e)
 				}
-				if slices.Contains([]string{"callback", "run", "channels", "sync"}, e.Mode) {
+				if slices.Contains([]string{"callback", "run", "channels", "batch", "sync"}, e.Mode) {
 					require.Positive(t, o.lines[e][0]["p50"], e.String())
 					require.Positive(t, o.lines[e][0]["rec/req"], "as the broker counts")
 				}

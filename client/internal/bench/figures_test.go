@@ -67,6 +67,14 @@ func cpuPerMessage(reference entrant, judged entrant, limit float64) metric {
 	}
 }
 
+// allocations are none a message: what is left is one now and then, and a few a request.
+func allocations() metric {
+	return metric{
+		key: "allocs/rec", title: "allocations a message", reference: franz("produce"),
+		target: target{entrant: ours("callback"), limit: 0.01, absolute: true},
+	}
+}
+
 func rate(limit float64) metric {
 	return metric{
 		key: "rate", title: "messages a second", unit: perSecond, higher: true,
@@ -79,9 +87,9 @@ func figures() []figure {
 	list := []figure{
 		{
 			id: "callback-100", title: "100-byte messages to a discarding broker", settings: same(5_000_000, 100),
-			metrics:  []metric{cpuPerMessage(franz("produce"), ours("callback"), 0.35)},
+			metrics:  []metric{cpuPerMessage(franz("produce"), ours("callback"), 0.35), allocations()},
 			columns:  throughput,
-			entrants: everybody,
+			entrants: append([]entrant{ours("batch")}, everybody...),
 		},
 		{
 			id: "channels-100", title: "100-byte messages through channels to a discarding broker, one request in flight", settings: oneInFlight(same(3_000_000, 100)),
@@ -99,7 +107,7 @@ func figures() []figure {
 			id: "kafka-100", title: "100-byte messages to real Kafka, one node", kafka: true, settings: same(5_000_000, 100),
 			metrics:  []metric{rate(1.3), cpuPerMessage(franz("produce"), entrant{}, 0)},
 			columns:  throughput,
-			entrants: append([]entrant{ours("channels")}, everybody...),
+			entrants: append([]entrant{ours("channels"), ours("batch")}, everybody...),
 		},
 	}
 	for _, codec := range []string{"zstd", "lz4", "snappy", "gzip"} {

@@ -17,24 +17,24 @@ const (
 
 // pool are the messages that are not under way, in runs. What came back last goes out first, so
 // that no more messages are in use than have to be.
-type pool struct {
-	topic string
+type pool[M any] struct {
+	ready func(*M) // makes a new message ready
 
 	mu    sync.Mutex
 	back  sync.Cond
 	made  int // messages in all
-	runs  [][]*client.ProducerMessage
-	spare [][]*client.ProducerMessage // empty
+	runs  [][]*M
+	spare [][]*M // empty
 }
 
-func newPool(topic string) *pool {
-	p := &pool{topic: topic}
+func newPool[M any](ready func(*M)) *pool[M] {
+	p := &pool[M]{ready: ready}
 	p.back.L = &p.mu
 	return p
 }
 
 // take gives a run, waiting for one when the bound is reached. The slice is given back empty.
-func (p *pool) take() []*client.ProducerMessage {
+func (p *pool[M]) take() []*M {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.runs) == 0 {
@@ -49,25 +49,25 @@ func (p *pool) take() []*client.ProducerMessage {
 	return run
 }
 
-func (p *pool) make() []*client.ProducerMessage {
+func (p *pool[M]) make() []*M {
 	p.made += runLength
-	run, msgs := make([]*client.ProducerMessage, runLength), make([]client.ProducerMessage, runLength)
+	run, msgs := make([]*M, runLength), make([]M, runLength)
 	for i := range run {
-		msgs[i].Topic = p.topic
+		p.ready(&msgs[i])
 		run[i] = &msgs[i]
 	}
 	return run
 }
 
 // empty takes back the slice of a run whose messages are under way.
-func (p *pool) empty(run []*client.ProducerMessage) {
+func (p *pool[M]) empty(run []*M) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spare = append(p.spare, run[:0])
 }
 
 // give takes back a run of messages, and returns a slice for the next.
-func (p *pool) give(run []*client.ProducerMessage) []*client.ProducerMessage {
+func (p *pool[M]) give(run []*M) []*M {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.runs = append(p.runs, run)
@@ -77,14 +77,14 @@ func (p *pool) give(run []*client.ProducerMessage) []*client.ProducerMessage {
 		p.spare = p.spare[:last]
 		return next
 	}
-	return make([]*client.ProducerMessage, 0, runLength)
+	return make([]*M, 0, runLength)
 }
 
 // tally takes outcomes, records every message's response time, and gives messages back. It is
 // for one goroutine at a time: the brokers of this package have one node, whose answers are read
 // by one goroutine.
 type tally struct {
-	pool *pool
+	pool *pool[client.ProducerMessage]
 	h    *hist.Histogram
 	now  time.Time
 	back []*client.ProducerMessage
@@ -94,7 +94,8 @@ type tally struct {
 }
 
 func newTally(topic string) *tally {
-	return &tally{pool: newPool(topic), h: hist.New(), back: make([]*client.ProducerMessage, 0, runLength)}
+	ready := func(m *client.ProducerMessage) { m.Topic = topic }
+	return &tally{pool: newPool(ready), h: hist.New(), back: make([]*client.ProducerMessage, 0, runLength)}
 }
 
 // done is the callback of one message. A message's time ends with the latest reading of the

@@ -8,12 +8,10 @@ import (
 	"github.com/kbench/kbench/client"
 )
 
-// sender hands one run of messages over.
-type sender func(run []*client.ProducerMessage) error
-
-// produce sends j.N messages run by run. Allocations are counted from the last run of the first
-// fifth on: by then buffers and pools have their size.
-func (j *job) produce(p *pool, send sender) error {
+// produce sends j.N messages run by run: fill makes one of them, with the time it is handed over,
+// and send hands a run over. Allocations are counted from the last run of the first fifth on: by
+// then buffers and pools have their size.
+func produce[M any](j *job, p *pool[M], fill func(*M, time.Time), send func([]*M) error) error {
 	counted, before := int64(-1), uint64(0)
 	for sent := int64(0); sent < j.N; {
 		run := p.take()
@@ -23,7 +21,7 @@ func (j *job) produce(p *pool, send sender) error {
 			if i%clockRun == 0 {
 				now = time.Now()
 			}
-			m.Timestamp, m.Value = now, j.values.next()
+			fill(m, now)
 		}
 		if err := send(run[:n]); err != nil {
 			return err
@@ -37,6 +35,10 @@ func (j *job) produce(p *pool, send sender) error {
 		j.say("allocs/rec", fmt.Sprintf("%.4f", float64(mallocs()-before)/float64(j.N-counted)))
 	}
 	return nil
+}
+
+func (j *job) fill(m *client.ProducerMessage, now time.Time) {
+	m.Timestamp, m.Value = now, j.values.next()
 }
 
 // finish waits for every outcome and closes.
@@ -58,7 +60,7 @@ func produceCallback(ctx context.Context, j *job) error {
 	}
 	t := newTally(j.Topic)
 	done := t.done
-	err = j.produce(t.pool, func(run []*client.ProducerMessage) error {
+	err = produce(j, t.pool, j.fill, func(run []*client.ProducerMessage) error {
 		for _, m := range run {
 			if err := p.Produce(ctx, m, done); err != nil {
 				return err
@@ -78,7 +80,7 @@ func produceRuns(ctx context.Context, j *job) error {
 		return err
 	}
 	t := newTally(j.Topic)
-	err = j.produce(t.pool, func(run []*client.ProducerMessage) error {
+	err = produce(j, t.pool, j.fill, func(run []*client.ProducerMessage) error {
 		_, err := p.ProduceRun(ctx, run, t)
 		return err
 	})
@@ -109,7 +111,7 @@ func produceChannels(ctx context.Context, j *job) error {
 			t.fail(e)
 		}
 	}()
-	err = j.produce(t.pool, func(run []*client.ProducerMessage) error {
+	err = produce(j, t.pool, j.fill, func(run []*client.ProducerMessage) error {
 		for _, m := range run {
 			p.Input() <- m
 		}

@@ -22,7 +22,7 @@ var modes map[string]func(context.Context, *job) error
 
 func init() { // it refers to itself through parseSettings
 	modes = map[string]func(context.Context, *job) error{
-		"callback": produceCallback, "run": produceRuns, "channels": produceChannels, "sync": produceSync,
+		"callback": produceCallback, "run": produceRuns, "channels": produceChannels, "batch": produceBatch, "sync": produceSync,
 		"consume": consumeBatches, "consume-message": consumeMessages,
 		"idle": idleProducers, "partitions": manyPartitions,
 	}

@@ -129,6 +129,7 @@ func (s settings) bootstrap() []string { return strings.Split(s.Bootstrap, ",") 
 // shared text and the rest differs, so that codecs have honest work.
 type values struct {
 	all  [4096][]byte
+	any  [4096]any // the same, so that none has to be wrapped when it is sent
 	turn int
 }
 
@@ -146,7 +147,7 @@ func newValues(size int) *values {
 				b[j] = byte(x)
 			}
 		}
-		v.all[i] = b
+		v.all[i], v.any[i] = b, b
 	}
 	return v
 }
@@ -154,4 +155,9 @@ func newValues(size int) *values {
 func (v *values) next() []byte {
 	v.turn++
 	return v.all[v.turn%len(v.all)]
+}
+
+func (v *values) nextAny() any {
+	v.turn++
+	return v.any[v.turn%len(v.any)]
 }
