@@ -25,6 +25,7 @@ func check(d *Definition, given map[string]settings.Value) settings.Problems {
 	c.topics()
 	c.producers()
 	c.schedule()
+	c.form()
 	c.consumers()
 	c.payload()
 	c.phases()

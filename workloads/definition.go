@@ -70,7 +70,7 @@ type Producers struct {
 	// Messages ends the measured phase after that many messages; 0 means by Phases.Duration.
 	Messages        int64  `key:"messages" doc:"Messages in all after which the measured phase ends; 0: by phases.duration alone."`
 	ShareConnection bool   `key:"shareConnection" doc:"All producers share one client and its connections, instead of one each."`
-	Form            string `key:"form" enum:"callback,sync" doc:"Which form of the client sends: callback (asynchronous) or sync (one message at a time per producer)."`
+	Form            string `key:"form" enum:"callback,channels,sync,batch" doc:"Which form of the client sends. callback: asynchronous, outcomes by callback. channels: the same through the channels Input, Successes and Errors. sync: one message at a time per producer. batch: what is due goes as one list, by the batch producer; producer.batch.async is its mode."`
 	Pacer           string `key:"pacer" enum:"auto,sleep,nanosleep,spin" doc:"How a producer waits for the next due time."`
 	Run             int    `key:"run" unit:"messages" doc:"Most messages handed to the client in one call."`
 }

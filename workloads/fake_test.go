@@ -26,6 +26,9 @@ type fakeConfig struct {
 			Bytes     int           `key:"bytes" unit:"bytes"`
 			Frequency time.Duration `key:"frequency"`
 		} `key:"flush"`
+		Batch struct {
+			Async bool `key:"async"`
+		} `key:"batch"`
 	} `key:"producer"`
 	Consumer struct {
 		MaxWait time.Duration `key:"maxWait"`

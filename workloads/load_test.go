@@ -76,6 +76,17 @@ func TestDecodeProblems(t *testing.T) {
 			`producer.idempotent: needs producer.requiredAcks=all`,
 			`w.yaml:4:22: producer.flush.frequency: "5" has no unit; write 5ms, 5s or 5m`}},
 		{says: "unless a sweep decides it at each point", yaml: "producer: {idempotent: true, requiredAcks: 1}\nsweep: {producer.requiredAcks: [1, all]}"},
+		{says: "forms that make no sense with the client's settings", yaml: "producers.form: batch\nproducer.idempotent: true", want: []string{
+			`w.yaml:1:17: producers.form: is batch, which cannot be idempotent, and producer.idempotent is true`}},
+		{says: "a mode of another form", yaml: "producers.form: channels\nproducer.batch: {async: true}", want: []string{
+			`w.yaml:1:17: producers.form: is channels, and producer.batch.async=true is a mode of batch`}},
+		{says: "a trigger that one message at a time never fires", yaml: "producers.form: sync\nproducer.flush: {messages: 100, bytes: 64KiB}", want: []string{
+			`w.yaml:1:17: producers.form: is sync, and one message at a time never fires producer.flush.messages=100; set producer.flush.frequency, which ends the wait`}},
+		{says: "nor of bytes", yaml: "producers.form: sync\nproducer.flush: {bytes: 101}\npayload.size: 100", want: []string{
+			`w.yaml:1:17: producers.form: is sync, and one message at a time never fires producer.flush.bytes=101; set producer.flush.frequency, which ends the wait`}},
+		{says: "triggers that it fires, or that time ends", yaml: "producers.form: sync\nproducer.flush: {messages: 1, bytes: 64KiB}"},
+		{says: "time ends the wait", yaml: "producers.form: sync\nproducer.flush: {messages: 100, frequency: 5ms}"},
+		{says: "a sweep decides about forms at each point", yaml: "producers.form: batch\nproducer.idempotent: true\nsweep: {producers.form: [callback, batch]}"},
 		{says: "schedules have what they need", yaml: "producers: {schedule: {kind: ramp, burstEvery: 1s}}",
 			want: []string{
 				`w.yaml:1:30: producers.schedule.kind: ramp needs producers.rate`,

@@ -105,6 +105,24 @@ func TestPoints(t *testing.T) {
 	require.Equal(t, Estimate{Executions: 18, Messages: 18 * 5000, Bytes: 18 * 5000 * 120, Time: 18 * 7 * time.Second}, p.Estimate)
 }
 
+// A form that makes no sense with a setting is named, and left out.
+func TestFormsThatMakeNoSenseAreLeftOut(t *testing.T) {
+	p, err := Make(load(t, "name: forms\nproducer.flush.messages: 100\nsweep:\n  producers.form: [callback, channels, sync, batch]\n  producer.idempotent: [false, true]\n"), fakeClient{})
+	require.NoError(t, err)
+	skipped := map[string]string{}
+	for _, point := range p.Points {
+		if point.Skipped != "" {
+			skipped[point.Label] = point.Skipped
+		}
+	}
+	never := "producers.form: is sync, and one message at a time never fires producer.flush.messages=100; set producer.flush.frequency, which ends the wait"
+	require.Equal(t, map[string]string{
+		"form=sync idempotent=false": never, "form=sync idempotent=true": never,
+		"form=batch idempotent=true": "producers.form: is batch, which cannot be idempotent, and producer.idempotent is true",
+	}, skipped)
+	require.Len(t, p.Order, 5)
+}
+
 func TestOrderGolden(t *testing.T) {
 	p, err := Make(load(t, sweeping), fakeClient{})
 	require.NoError(t, err)

@@ -61,6 +61,9 @@ type loader struct {
 func (l *loader) load(stop, ctx context.Context) {
 	l.pacer = newPacer(l.course.pacer, l.clock)
 	defer l.pacer.close()
+	if w, waits := l.target.(Waiter); waits {
+		w.AwaitUntil(ctx)
+	}
 	const usual = 16 // it grows to what is due at once, which is little with many producers
 	l.batch = make([]*Message, 0, min(l.run, usual))
 	if l.frame.open {

@@ -97,6 +97,14 @@ type Producer interface {
 	Close(ctx context.Context) error
 }
 
+// Waiter is a Producer whose Send waits for outcomes. It is told once, before the first Send, which
+// context ends that: the context of Send ends only the handing over, as an interrupt does, and what
+// is on its way by then may still be decided.
+type Waiter interface {
+	// AwaitUntil gives the context that ends the waiting for outcomes.
+	AwaitUntil(ctx context.Context)
+}
+
 // Outcomes takes what became of messages. One run of messages shares the instants.
 // Implementations are called from the target's own goroutines, concurrently for different
 // runs; they do not block and do not keep the slice.

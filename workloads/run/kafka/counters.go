@@ -17,7 +17,7 @@ type counters struct {
 	requests, batches, messages, bytes, raw, throttle atomic.Int64
 
 	mu        sync.Mutex
-	producers []*client.AsyncProducer
+	producers []counted
 	kinds     map[string]int64 // requests without an answer, by kind of error
 	start     tallies          // as the measured phase began
 }
@@ -27,7 +27,10 @@ type tallies struct {
 	requests, batches, messages, bytes, raw, throttle, retries int64
 }
 
-func (c *counters) add(p *client.AsyncProducer) {
+// counted is a producer of any form.
+type counted interface{ Stats() client.ProducerStats }
+
+func (c *counters) add(p counted) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.producers = append(c.producers, p)

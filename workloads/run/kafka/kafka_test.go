@@ -34,6 +34,11 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 			{"sync, read message by message", func(d *workloads.Definition, _ *client.Config) {
 				d.Producers.Form, d.Consumers.Form, d.Producers.Rate, d.Producers.Messages = "sync", "message", 200, 300
 			}},
+			{"by channels", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "channels" }},
+			{"in batches", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "batch" }},
+			{"in queued batches, lingering", func(d *workloads.Definition, c *client.Config) {
+				d.Producers.Form, c.Producer.Batch.Async, c.Producer.Flush.Frequency = "batch", true, 10*time.Millisecond
+			}},
 		} {
 			t.Run(fmt.Sprintf("%d nodes, %s", nodes, tc.name), func(t *testing.T) {
 				b := bench{d: load(1000), cfg: client.NewConfig()}

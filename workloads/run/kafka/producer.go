@@ -3,58 +3,86 @@ package kafka
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/kbench/kbench/client"
 	"github.com/kbench/kbench/results"
 	"github.com/kbench/kbench/workloads/run"
 )
 
-// OpenProducer makes a producer with a connection of its own, or on the shared client.
+// OpenProducer makes a producer of the workload's form, with a connection of its own or on the
+// shared client.
 func (t *Target) OpenProducer(ctx context.Context, id int, out run.Outcomes) (run.Producer, error) {
-	p := &producer{target: t, out: out, topic: t.topics[id%len(t.topics)]}
-	if t.o.Definition.Producers.Form == "sync" {
-		p.decided = make(chan struct{}, 1)
-	}
+	var c, own *client.Client
 	var err error
 	if t.o.Definition.Producers.ShareConnection {
-		p.async, err = t.sharedProducer(ctx, out)
+		c, err = t.sharedClient(ctx, out)
 	} else {
-		p.async, p.client, err = t.ownProducer(ctx, out)
+		c, err = t.newClient(ctx, &observer{target: t, out: out})
+		own = c
 	}
 	if err != nil {
 		return nil, err
 	}
-	t.counters.add(p.async)
-	return p, nil
+	p, err := t.formOn(c, common{target: t, own: own, out: out, topic: t.topics[id%len(t.topics)]})
+	if err != nil && own != nil {
+		_ = own.Close() // nothing is open on it
+	}
+	return p, err
 }
 
-func (t *Target) ownProducer(ctx context.Context, out run.Outcomes) (*client.AsyncProducer, *client.Client, error) {
-	cfg := t.o.Config
-	cfg.Producer.OnRequest = (&observer{target: t, out: out}).request
-	c, err := client.NewClientContext(ctx, t.o.Bootstrap, &cfg)
-	if err != nil {
-		return nil, nil, err
+// formOn makes a producer on a client.
+func (t *Target) formOn(c *client.Client, base common) (run.Producer, error) {
+	if t.o.Definition.Producers.Form == "batch" {
+		p, err := client.NewBatchProducerFromClient(c)
+		if err != nil {
+			return nil, err
+		}
+		t.counters.add(p)
+		return &batchProducer{common: base, batch: p, async: t.o.Config.Producer.Batch.Async}, nil
 	}
 	p, err := client.NewAsyncProducerFromClient(c)
-	return p, c, err
+	if err != nil {
+		return nil, err
+	}
+	t.counters.add(p)
+	form := producer{common: base, async: p}
+	switch t.o.Definition.Producers.Form {
+	case "sync":
+		form.decided = make(chan struct{}, 1)
+	case "channels":
+		return newChannelProducer(form), nil
+	}
+	return &form, nil
 }
 
-// sharedProducer is a producer on the one client that all producers share. Its requests are
-// recorded with the first producer's: they carry messages of any.
-func (t *Target) sharedProducer(ctx context.Context, out run.Outcomes) (*client.AsyncProducer, error) {
+// newClient makes a producer's client; by is told of its requests.
+func (t *Target) newClient(ctx context.Context, by *observer) (*client.Client, error) {
+	cfg := t.o.Config
+	cfg.Producer.OnRequest = by.request
+	switch t.o.Definition.Producers.Form {
+	case "channels":
+		cfg.Producer.Return = client.ReturnConfig{Successes: true, Errors: true}
+	case "batch":
+		cfg.Producer.Batch.Keys, cfg.Producer.Batch.Values = client.EncoderFunc(slotKey), client.EncoderFunc(slotValue)
+		cfg.Producer.Batch.OnResults = batchResults{}
+	}
+	return client.NewClientContext(ctx, t.o.Bootstrap, &cfg)
+}
+
+// sharedClient is the one client that all producers share. Its requests are recorded with the first
+// producer's: they carry messages of any.
+func (t *Target) sharedClient(ctx context.Context, out run.Outcomes) (*client.Client, error) {
 	t.sharedMu.Lock()
 	defer t.sharedMu.Unlock()
 	if t.shared == nil {
-		t.sharedBy = &observer{target: t, out: out}
-		cfg := t.o.Config
-		cfg.Producer.OnRequest = t.sharedBy.request
-		c, err := client.NewClientContext(ctx, t.o.Bootstrap, &cfg)
+		c, err := t.newClient(ctx, &observer{target: t, out: out})
 		if err != nil {
 			return nil, err
 		}
 		t.shared = c
 	}
-	return client.NewAsyncProducerFromClient(t.shared)
+	return t.shared, nil
 }
 
 // observer takes the facts of Produce requests.
@@ -70,14 +98,26 @@ func (o *observer) request(i client.RequestInfo) {
 	}
 }
 
-// producer is one producer instance. Send is called by one goroutine at a time, Delivered by the
-// client's, for different runs at once.
-type producer struct {
+// common is what producers of every form have.
+type common struct {
 	target *Target
-	client *client.Client // nil when shared
-	async  *client.AsyncProducer
+	own    *client.Client // nil when shared
 	out    run.Outcomes
 	topic  string
+}
+
+// closeOwn closes the producer's own client, on which nothing is open any more.
+func (c *common) closeOwn() {
+	if c.own != nil {
+		_ = c.own.Close() // the only error is that it was closed before
+	}
+}
+
+// producer is one producer instance of the callback and of the sync form. Send is called by one
+// goroutine at a time, Delivered by the client's, for different runs at once.
+type producer struct {
+	common
+	async *client.AsyncProducer
 
 	handing []*client.ProducerMessage // Send's own
 	// decided is nil but in the sync form, where Delivered writes and sendSync reads.
@@ -89,6 +129,7 @@ type slot struct {
 	run.Message
 	client client.ProducerMessage
 	header [1]client.Header
+	roomAt atomic.Int64 // channel form: when there was room in Input, if it waited
 }
 
 // NewMessages makes messages whose memory lies together.
@@ -108,6 +149,15 @@ func (p *producer) NewMessages(n int) []*run.Message {
 // Send hands a run to the client. With the sync form it waits for the outcome of each message
 // before the next.
 func (p *producer) Send(ctx context.Context, batch []*run.Message) (int, error) {
+	p.hand(batch)
+	if p.decided != nil {
+		return p.sendSync(ctx)
+	}
+	return p.async.ProduceRun(ctx, p.handing, p)
+}
+
+// hand makes handing the client's form of a run.
+func (p *producer) hand(batch []*run.Message) {
 	p.handing = p.handing[:0]
 	for _, m := range batch {
 		s := m.Handle.(*slot)
@@ -119,10 +169,6 @@ func (p *producer) Send(ctx context.Context, batch []*run.Message) (int, error) 
 		}
 		p.handing = append(p.handing, &s.client)
 	}
-	if p.target.o.Definition.Producers.Form == "sync" {
-		return p.sendSync(ctx)
-	}
-	return p.async.ProduceRun(ctx, p.handing, p)
 }
 
 func (p *producer) sendSync(ctx context.Context) (int, error) {
@@ -148,19 +194,30 @@ func (f failure) Unwrap() error { return f.error }
 // Kind is the name of the kind of error, without what differs from one to the next.
 func (f failure) Kind() string { return client.ErrorKind(f.error) }
 
+// outcomeOf is an outcome as the engine has it.
+func outcomeOf(err error) (failed error, unknown bool) {
+	if err == nil {
+		return nil, false
+	}
+	return failure{err}, errors.Is(err, client.ErrOutcomeUnknown)
+}
+
+// instants are when the request of a delivery left and when its outcome was known, on the engine's
+// clock.
+func (t *Target) instants(d client.Delivery) (written, acked int64) {
+	if written, acked = t.since(d.Written), t.since(d.Acked); acked == 0 {
+		acked = t.o.Clock.Now() // failed without an answer
+	}
+	return written, acked
+}
+
 // delivered is how many outcomes are passed on at a time, without allocating.
 const delivered = 128
 
 // Delivered passes outcomes on to the engine.
 func (p *producer) Delivered(batch []*client.ProducerMessage, d client.Delivery) {
-	written, acked := p.target.since(d.Written), p.target.since(d.Acked)
-	if acked == 0 {
-		acked = p.target.o.Clock.Now() // failed without an answer
-	}
-	err, unknown := d.Err, false
-	if err != nil {
-		err, unknown = failure{err}, errors.Is(err, client.ErrOutcomeUnknown)
-	}
+	written, acked := p.target.instants(d)
+	err, unknown := outcomeOf(d.Err)
 	var out [delivered]*run.Message
 	for len(batch) > 0 {
 		n := min(len(batch), delivered)
@@ -189,8 +246,6 @@ func (p *producer) Flush(ctx context.Context) error { return p.async.Flush(ctx) 
 // Close ends the producer and its own connection.
 func (p *producer) Close(ctx context.Context) error {
 	err := p.async.Close(ctx)
-	if p.client != nil {
-		_ = p.client.Close() // nothing is open on it any more
-	}
+	p.closeOwn()
 	return err
 }

@@ -40,7 +40,6 @@ type Target struct {
 	before   []client.TopicDescription
 	sharedMu sync.Mutex
 	shared   *client.Client // the producers' one client with ShareConnection
-	sharedBy *observer
 
 	counters counters
 }

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,7 +31,24 @@ func TestRunsAreWhole(t *testing.T) {
 	}{
 		{"by default", func(*workloads.Definition, *client.Config) {}},
 		{"with one connection for all producers", func(d *workloads.Definition, _ *client.Config) { d.Producers.ShareConnection = true }},
+		{"by channels", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "channels" }},
+		{"by channels that hold nothing", func(d *workloads.Definition, c *client.Config) { d.Producers.Form, c.ChannelBufferSize = "channels", 0 }},
+		{"by channels, with a trigger that only a flush replaces", func(d *workloads.Definition, c *client.Config) {
+			d.Producers.Form, c.Producer.Flush.Messages = "channels", 64
+		}},
+		{"by channels over one connection", func(d *workloads.Definition, _ *client.Config) {
+			d.Producers.Form, d.Producers.ShareConnection = "channels", true
+		}},
 		{"with the sync form", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "sync" }},
+		{"in batches", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "batch" }},
+		{"in batches over one connection, with keys", func(d *workloads.Definition, _ *client.Config) {
+			d.Producers.Form, d.Producers.ShareConnection = "batch", true
+			d.Payload.Stamp, d.Payload.Keys.Kind, d.Payload.Keys.Size, d.Payload.Keys.N = "header", "uniform", 16, 100
+		}},
+		{"in queued batches", func(d *workloads.Definition, c *client.Config) { d.Producers.Form, c.Producer.Batch.Async = "batch", true }},
+		{"in queued batches that wait for room", func(d *workloads.Definition, c *client.Config) {
+			d.Producers.Form, c.Producer.Batch.Async, c.Producer.Buffer.Messages = "batch", true, 2
+		}},
 		{"reading message by message", func(d *workloads.Definition, _ *client.Config) { d.Consumers.Form = "message" }},
 		{"with more consumers than partitions", func(d *workloads.Definition, _ *client.Config) { d.Consumers.Count = 8 }},
 		{"with stamps in a header, and keys", func(d *workloads.Definition, _ *client.Config) {
@@ -202,11 +220,25 @@ func TestPrepareSaysWhatIsWrong(t *testing.T) {
 	require.Empty(t, topicsOf(t, c.Bootstrap()))
 }
 
+// forms are the forms of the producer, with the batch producer's modes.
+var forms = []string{"callback", "channels", "sync", "batch", "batch async"}
+
+func (b *bench) form(name string) {
+	b.d.Producers.Form, _, b.cfg.Producer.Batch.Async = strings.Cut(name, " ")
+}
+
 // What is refused is counted by kind, and is nobody's latency.
 func TestRefusedMessagesAreCounted(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form, func(t *testing.T) { requireRefusalsCounted(t, form) })
+	}
+}
+
+func requireRefusalsCounted(t *testing.T, form string) {
 	c := start(t, 1)
 	require.NoError(t, c.CreateTopic("mine", 1, nil))
 	b := bench{d: load(1000), cfg: client.NewConfig()}
+	b.form(form)
 	b.d.Topics.Name, b.d.Phases.WarmUp, b.d.Producers.Count = "mine", 0, 1
 	b.cfg.Producer.Retry.Max, b.cfg.Producer.Flush.MaxMessages = 0, 10
 	c.FailProduce(19, 10)
@@ -215,6 +247,7 @@ func TestRefusedMessagesAreCounted(t *testing.T) {
 	require.EqualValues(t, 1000, n.Attempted)
 	require.Positive(t, n.Failed)
 	require.LessOrEqual(t, n.Failed, int64(100))
+	require.Zero(t, n.Unknown)
 	require.Equal(t, n.Attempted, n.Acked+n.Failed)
 	require.Equal(t, n.Acked, n.Received)
 	require.Equal(t, map[string]int64{"NOT_ENOUGH_REPLICAS": n.Failed}, out.Run.Errors)
@@ -243,8 +276,53 @@ func TestStallShowsInTheResponse(t *testing.T) {
 }
 
 func TestInterruptedRunEndsInTimeAndCleansUp(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			requireInterruptInTime(t, form)
+		})
+	}
+}
+
+// Whatever the form waits for, an interrupt ends it, within the bound for outcomes and that for
+// closing, also while the broker answers nothing; and every message is accounted for.
+func TestInterruptOfAStalledRunEndsInTime(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, 1)
+			b := bench{d: load(1_000_000), cfg: client.NewConfig()}
+			b.form(form)
+			b.d.Consumers.Count = 0
+			_, spec := b.target(c.Bootstrap())
+			spec.InterruptDrain = 300 * time.Millisecond
+			ctx, cancel := context.WithCancel(within(t))
+			var interrupted time.Time
+			spec.Progress = func(p run.Progress) { // never twice at the same time
+				if p.Phase != run.PhaseMeasure || !interrupted.IsZero() {
+					return
+				}
+				before := c.Requests(0)
+				c.Stall(0)
+				_ = c.AwaitRequests(within(t), 0, before+1) // something is on its way
+				interrupted = time.Now()
+				cancel()
+			}
+			out, err := run.Execute(ctx, spec)
+			require.ErrorIs(t, err, run.ErrInterrupted)
+			require.Less(t, time.Since(interrupted), 15*time.Second)
+			n := out.Run.Counts
+			require.Positive(t, n.Unknown, "what was on its way")
+			require.Equal(t, n.Attempted, n.Acked+n.Failed+n.Unknown)
+			require.False(t, out.Run.Verdict.Valid)
+		})
+	}
+}
+
+func requireInterruptInTime(t *testing.T, form string) {
 	c := start(t, 1)
-	b := bench{d: load(1_000_000)}
+	b := bench{d: load(1_000_000), cfg: client.NewConfig()}
+	b.form(form)
 	_, spec := b.target(c.Bootstrap())
 	ctx, cancel := context.WithCancel(within(t))
 	spec.Progress = func(p run.Progress) {
@@ -257,5 +335,8 @@ func TestInterruptedRunEndsInTimeAndCleansUp(t *testing.T) {
 	require.True(t, errors.Is(err, run.ErrInterrupted), "%v", err)
 	require.NotNil(t, out)
 	require.Less(t, time.Since(began), 30*time.Second)
+	n := out.Run.Counts
+	require.Equal(t, n.Attempted, n.Acked+n.Failed+n.Unknown)
+	require.Zero(t, n.Unknown, "what was on its way was answered")
 	require.Empty(t, topicsOf(t, c.Bootstrap()))
 }

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kbench/kbench/results"
+)
+
+// The forms of the producer in one sweep: every one sends what was asked for, accounts for all of
+// it, and has the same series.
+func TestFormsOfTheProducerInOneSweep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := kbenchIn(t, dir, args("run", "quick", light, "--sweep", "producers.form=callback,channels,sync,batch",
+		"--set", "producers.messages=400", "--out", "r")...)
+	e.requireWords(t, "form=callback", "form=channels", "form=sync", "form=batch")
+	r := loadResult(t, filepath.Join(dir, "r"))
+	require.Len(t, r.Points, 4)
+	for _, point := range r.Points {
+		require.Len(t, point.Runs, 1)
+		run := point.Runs[0]
+		n := run.Counts
+		require.Equal(t, r.Points[0].Runs[0].Counts.Attempted, n.Attempted, point.Label)
+		require.Equal(t, n.Attempted, n.Acked+n.Failed+n.Unknown, point.Label)
+		require.Equal(t, n.Attempted, n.Acked, point.Label)
+		require.Zero(t, n.Lost+n.Duplicated+n.Reordered+n.Corrupted, point.Label)
+		for _, series := range []string{results.SeriesResponse, results.SeriesService, results.SeriesDelay, results.SeriesProduce} {
+			require.Positive(t, run.Series[series].Count, "%s of %s", series, point.Label)
+		}
+		require.Equal(t, n.Acked, run.Series[results.SeriesResponse].Count, point.Label)
+	}
+}
+
+func TestFormsThatMakeNoSenseAreNamed(t *testing.T) {
+	t.Parallel()
+	e := kbenchIn(t, t.TempDir(), "plan", "quick", "--sweep", "producers.form=callback,batch", "--set", "producer.idempotent=true")
+	e.requireCode(t, codeDone)
+	require.Contains(t, e.out, "form=batch  (skipped: producers.form: is batch, which cannot be idempotent, and producer.idempotent is true)")
+	e = kbenchIn(t, t.TempDir(), "run", "quick", "--set", "producers.form=batch", "--set", "producer.idempotent=true")
+	e.requireCode(t, codeUsage)
+	e.requireWords(t, "producers.form: is batch, which cannot be idempotent")
+}
