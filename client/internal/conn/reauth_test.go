@@ -172,6 +172,7 @@ func TestM9RequestsFlowWhileATokenIsFetched(t *testing.T) {
 			require.NoError(t, (<-k.got).err)
 			slowest = max(slowest, time.Since(began))
 		}
+		synctest.Wait()
 		require.Equal(t, 2, asked)
 		require.Len(t, broker.handshakes, 2)
 		require.Less(t, slowest, 3*time.Second)
@@ -232,6 +233,7 @@ func TestM9CloseWhileATokenIsFetched(t *testing.T) {
 	o := Options{SASL: must(OAUTHBEARER(token)), DialTimeout: 24 * time.Hour}
 	inBubble(t, rawserver.Script{Handle: broker.handle}, o, func(t *testing.T, c *Conn) {
 		time.Sleep(58 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, 2, asked)
 		began := time.Now()
 		c.Close(nil)
