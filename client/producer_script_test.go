@@ -53,6 +53,7 @@ type arrival struct {
 	values    []string
 	bytes     int
 	codec     record.Codec
+	sequence  int32 // of the first
 }
 
 // onPipes runs a test in a bubble with a virtual clock, against b.
@@ -174,7 +175,7 @@ func (b *fakeBroker) produce(t *testing.T, start time.Time, raw rawserver.Reques
 			rp := kmsg.NewProduceResponseTopicPartition()
 			rp.Partition, rp.ErrorCode, rp.BaseOffset = p.Partition, v.code, -1
 			a := arrival{at: time.Since(start), partition: p.Partition, bytes: len(p.Records)}
-			a.values, a.codec = valuesOf(t, p.Records)
+			a.values, a.codec, a.sequence = valuesOf(t, p.Records)
 			b.arrived = append(b.arrived, a)
 			switch {
 			case b.limit > 0 && a.bytes > b.limit:
@@ -195,11 +196,11 @@ func (b *fakeBroker) produce(t *testing.T, start time.Time, raw rawserver.Reques
 }
 
 // valuesOf are the values of a batch.
-func valuesOf(t testing.TB, records []byte) (values []string, codec record.Codec) {
+func valuesOf(t testing.TB, records []byte) (values []string, codec record.Codec, sequence int32) {
 	b, _, err := record.Next(records)
 	if err != nil {
 		t.Error(err)
-		return nil, record.None
+		return nil, record.None, -1
 	}
 	section, err := b.Decompressed(new(record.Decompressor), nil, 1<<30)
 	for range b.Count {
@@ -212,7 +213,7 @@ func valuesOf(t testing.TB, records []byte) (values []string, codec record.Codec
 	if err != nil {
 		t.Error(err)
 	}
-	return values, b.Codec()
+	return values, b.Codec(), b.BaseSequence
 }
 
 // heard notes when each message, by its value, had its outcome, and what it was.

@@ -156,6 +156,10 @@ type Conn struct {
 	errSent *ClosedError  // the same for requests that were
 }
 
+// readBytes is what a connection reads ahead: enough for several answers to Produce requests in one
+// read. Longer answers are read straight into their own memory. Idle connections hold it too.
+const readBytes = 4 << 10
+
 func newConn(addr string, raw, nc net.Conn, o Options) *Conn {
 	c := &Conn{
 		addr: addr, o: o, raw: raw, nc: nc, base: time.Now(),
@@ -171,7 +175,7 @@ func newConn(addr string, raw, nc net.Conn, o Options) *Conn {
 	c.timer.Stop()
 	// Owned by the Conn; fail stops it by closing the transport. Nobody waits for it: it may be
 	// the one that closes. It is gone soon after Done is closed.
-	go c.read(bufio.NewReaderSize(nc, 32<<10))
+	go c.read(bufio.NewReaderSize(nc, readBytes))
 	return c
 }
 

@@ -1,0 +1,126 @@
+package client
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kbench/kbench/workloads/broker"
+)
+
+// usedMemory is what this process holds in heap and stacks.
+func usedMemory() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // pools keep what they hold over one collection
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// idleProducers makes n producers, each with a client of its own, has each send a message to each
+// of the six partitions of topic "t", and returns what one holds when it is idle.
+func idleProducers(t testing.TB, addrs []string, n int) (bytesEach int64) {
+	cfg := NewConfig()
+	cfg.Producer.Partitioner = "manual"
+	var all []*AsyncProducer
+	defer func() {
+		for _, p := range all {
+			_ = p.Close(context.Background())
+		}
+	}()
+	begin := func(count int) {
+		for range count {
+			p, err := NewAsyncProducer(addrs, cfg)
+			require.NoError(t, err)
+			all = append(all, p)
+			for i := range int32(6) {
+				require.NoError(t, p.Produce(context.Background(), &ProducerMessage{Topic: "t", Partition: i, Value: make([]byte, 100)}, func(_ *ProducerMessage, err error) {
+					if err != nil {
+						t.Error(err)
+					}
+				}))
+			}
+			require.NoError(t, p.Flush(context.Background()))
+		}
+	}
+	begin(10) // what is made once
+	before := usedMemory()
+	begin(n)
+	return (usedMemory() - before) / int64(n)
+}
+
+// mostIdleBytes is what an idle producer may hold that was used once.
+const mostIdleBytes = 64 << 10
+
+func TestAnIdleProducerHoldsLittle(t *testing.T) {
+	c, err := broker.StartChild(context.Background(), broker.ForTest(broker.Options{Discard: true, Topics: []broker.Topic{{Name: "t", Partitions: 6}}}))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	require.LessOrEqual(t, idleProducers(t, c.Bootstrap(), 50), int64(mostIdleBytes))
+}
+
+// BenchmarkIdleProducers reports what each of a thousand idle producers holds, heap and stacks.
+func BenchmarkIdleProducers(b *testing.B) {
+	addrs := discarding(b, 100)
+	var each int64
+	for range b.N {
+		each = idleProducers(b, addrs, 1000)
+	}
+	b.ReportMetric(float64(each), "bytes/producer")
+}
+
+// BenchmarkManyPartitions makes a producer for a topic of 10 000 partitions: time from its making to
+// the first message acknowledged, and memory then, and after a message to each partition.
+func BenchmarkManyPartitions(b *testing.B) {
+	const partitions = 10_000
+	o := broker.Options{Discard: true, Topics: []broker.Topic{{Name: "many", Partitions: partitions}}}
+	c, err := broker.StartChild(context.Background(), broker.ForTest(o))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close() })
+	cfg := NewConfig()
+	cfg.Producer.Partitioner = "manual"
+	var first time.Duration
+	var memory, all int64
+	for range b.N {
+		before := usedMemory()
+		start := time.Now()
+		p, err := NewAsyncProducer(c.Bootstrap(), cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		send := func(partition int32) {
+			m := &ProducerMessage{Topic: "many", Partition: partition, Value: make([]byte, 100)}
+			if err := p.Produce(context.Background(), m, func(_ *ProducerMessage, err error) {
+				if err != nil {
+					b.Error(err)
+				}
+			}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		send(0)
+		if err := p.Flush(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		first += time.Since(start)
+		memory = usedMemory() - before
+		for i := range int32(partitions) {
+			send(i)
+		}
+		if err := p.Flush(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		all = usedMemory() - before
+		if err := p.Close(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(first.Milliseconds())/float64(b.N), "ms-to-first")
+	b.ReportMetric(float64(memory), "bytes-at-first")
+	b.ReportMetric(float64(all), "bytes-after-each")
+}
