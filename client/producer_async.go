@@ -18,7 +18,7 @@ import (
 // order.
 //
 // Callbacks run on the goroutine that reads the broker's answers: they must not block. They may
-// produce again, as far as the producer's bounds have room.
+// produce again; where Produce would wait for room it then returns ErrBufferFull.
 type AsyncProducer struct {
 	client     *Client
 	ownsClient bool
