@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,11 +69,12 @@ type orderBed struct {
 	prefix  string
 	writers []*writer
 	rand    *rand.Rand // of the test's own goroutine
-	moves   int        // of leaders, on purpose
+	// elections of leaders, asked for, by their outcome's error code.
+	elections map[int16]int
 }
 
 func newOrderBed(t *testing.T) *orderBed {
-	b := &orderBed{Cluster: kafkatest.Exclusive(t, 3), t: t, rand: rand.New(rand.NewPCG(1, 2))}
+	b := &orderBed{Cluster: kafkatest.Exclusive(t, 3), t: t, elections: map[int16]int{}, rand: rand.New(rand.NewPCG(1, 2))}
 	t.Cleanup(func() { // for the tests that follow
 		for n := 1; t.Failed() && n <= 3; n++ {
 			_, _ = b.TryScript("start", strconv.Itoa(n))
@@ -233,35 +235,42 @@ func (b *orderBed) moveLeaders(topic string) {
 		return
 	}
 	assign := kmsg.NewPtrAlterPartitionAssignmentsRequest()
-	assign.TimeoutMillis = 5000
+	assign.TimeoutMillis = 2000
 	elect := kmsg.NewPtrElectLeadersRequest()
-	elect.TimeoutMillis = 5000
+	elect.TimeoutMillis = 2000
 	at, et := kmsg.NewAlterPartitionAssignmentsRequestTopic(), kmsg.NewElectLeadersRequestTopic()
 	at.Topic, et.Topic = topic, topic
 	for i, replicas := range d.Replicas {
 		p := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
-		p.Partition, p.Replicas = int32(i), append(replicas[1:len(replicas):len(replicas)], replicas[0])
+		p.Partition, p.Replicas = int32(i), slices.Concat(replicas[1:], replicas[:1])
 		at.Partitions = append(at.Partitions, p)
 		et.Partitions = append(et.Partitions, int32(i))
 	}
 	assign.Topics, elect.Topics = append(assign.Topics, at), append(elect.Topics, et)
 	for _, c := range b.admin.Brokers() { // any that is up passes it on to the controller
-		if _, err = c.Request(ctx, assign); err != nil {
-			continue
+		if b.elect(ctx, c, assign, elect) {
+			return
 		}
-		resp, err := c.Request(ctx, elect)
-		if err != nil {
-			continue
-		}
-		for _, t := range resp.(*kmsg.ElectLeadersResponse).Topics {
-			for _, p := range t.Partitions {
-				if p.ErrorCode == 0 {
-					b.moves++
-				}
-			}
-		}
-		return
 	}
+}
+
+// elect asks one broker, which may be starting: it is not waited for.
+func (b *orderBed) elect(ctx context.Context, c *client.Broker, assign, elect kmsg.Request) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if _, err := c.Request(ctx, assign); err != nil {
+		return false
+	}
+	resp, err := c.Request(ctx, elect)
+	if err != nil {
+		return false
+	}
+	for _, t := range resp.(*kmsg.ElectLeadersResponse).Topics {
+		for _, p := range t.Partitions {
+			b.elections[p.ErrorCode]++
+		}
+	}
+	return true
 }
 
 // whole says whether every replica of every topic is in sync and every partition has a leader.
