@@ -25,7 +25,8 @@ type bench struct {
 	dir     *results.Dir
 	result  *results.Result
 	show    progress
-	ran     int // runs kept
+	metrics *exporter // nil without --metrics-addr
+	ran     int       // runs kept
 }
 
 // newBench finds the cluster and fills in everything of the result that is known before.
@@ -139,19 +140,27 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 	if cfg.Producer.RequiredAcks == client.AcksNone {
 		meaning = run.AckMeaningWritten
 	}
+	target := kafka.New(kafka.Options{
+		Bootstrap: b.cluster.bootstrap, Config: *cfg, Definition: p.Definition, Clock: clock,
+	})
+	b.metrics.begin(p.ID, x.Repeat, target.Metrics)
 	out, err := run.Execute(b.stop.soft, run.Spec{
 		Definition: p.Definition, Clock: clock, Repeat: x.Repeat, Order: x.Order,
-		Target: kafka.New(kafka.Options{
-			Bootstrap: b.cluster.bootstrap, Config: *cfg, Definition: p.Definition, Clock: clock,
-		}),
+		Target:     target,
 		AckMeaning: meaning, Idempotent: cfg.Producer.Idempotent,
-		Progress: b.show.update, HardCtx: b.stop.hard,
+		Progress: b.progress, HardCtx: b.stop.hard,
 	})
 	if err == nil && out.Run.Counts.Failed+out.Run.Counts.Unknown > 0 {
 		// A run goes on without brokers, since they may come back; what follows it need not.
 		err = b.cluster.gone(b.stop.soft, cfg)
 	}
 	return out, err
+}
+
+// progress tells all who watch how the run stands.
+func (b *bench) progress(p run.Progress) {
+	b.metrics.update(p)
+	b.show.update(p)
 }
 
 func pointConfig(p *plan.Point) (*client.Config, error) {

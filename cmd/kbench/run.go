@@ -45,9 +45,10 @@ const runExample = `  kbench run                                           the b
 type runOptions struct {
 	loading
 	connecting
-	out    string
-	format string
-	quiet  bool
+	out         string
+	format      string
+	quiet       bool
+	metricsAddr string // where to serve /metrics; empty: not at all
 }
 
 // newRunCommand makes `kbench run`.
@@ -66,6 +67,7 @@ func newRunCommand() *cobra.Command {
 	o.connecting.addFlags(cmd)
 	f.StringVar(&o.out, "out", "", "result directory, new or empty (default kbench-results/WORKLOAD-TIME)")
 	f.StringVar(&o.format, "format", formatText, "what is printed in the end: text, or json (the content of result.json)")
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "serve metrics for Prometheus at http://HOST:PORT/metrics while it runs, e.g. 127.0.0.1:9400 (default not at all)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no summary, only errors (and the result with --format json)")
 	return cmd
 }
@@ -81,6 +83,11 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	metrics, err := startExporter(o.metricsAddr, cmd.ErrOrStderr(), o.quiet)
+	if err != nil {
+		return err
+	}
+	defer metrics.close()
 	stop := newStopper(cmd.ErrOrStderr())
 	defer stop.release()
 	dir, discard, err := o.directory(def)
@@ -94,6 +101,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		discard()
 		return stop.explain(err, false)
 	}
+	b.metrics = metrics
 	err = b.execute()
 	b.close()
 	if b.ran == 0 {

@@ -106,7 +106,11 @@ func (o Options) withDefaults() Options {
 		o.MaxResponseBytes = DefaultMaxResponseBytes
 	}
 	if o.Dial == nil {
-		o.Dial = (&net.Dialer{KeepAlive: o.KeepAlive}).DialContext
+		d := net.Dialer{KeepAlive: o.KeepAlive}
+		if o.KeepAlive > 0 { // by itself that is only how long it waits before the first probe
+			d.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: o.KeepAlive, Interval: o.KeepAlive}
+		}
+		o.Dial = d.DialContext
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

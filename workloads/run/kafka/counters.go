@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +19,7 @@ type counters struct {
 
 	mu        sync.Mutex
 	producers []counted
+	clients   []*client.Client // all that were made, closed ones too
 	kinds     map[string]int64 // requests without an answer, by kind of error
 	start     tallies          // as the measured phase began
 }
@@ -34,6 +36,26 @@ func (c *counters) add(p counted) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.producers = append(c.producers, p)
+}
+
+// join keeps a client for its metrics.
+func (c *counters) join(cl *client.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clients = append(c.clients, cl)
+}
+
+// Metrics add up those of all clients of the run, from its begin. It is safe for concurrent use,
+// also before Prepare and after Finish.
+func (t *Target) Metrics() client.Metrics {
+	t.counters.mu.Lock()
+	clients := slices.Clone(t.counters.clients)
+	t.counters.mu.Unlock()
+	all := make([]client.Metrics, len(clients))
+	for i, c := range clients {
+		all[i] = c.Metrics()
+	}
+	return client.MergeMetrics(all...)
 }
 
 func (c *counters) request(i client.RequestInfo) {

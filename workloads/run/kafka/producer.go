@@ -41,6 +41,7 @@ func (t *Target) formOn(c *client.Client, base common) (run.Producer, error) {
 		t.counters.add(p)
 		return &batchProducer{common: base, batch: p, async: t.o.Config.Producer.Batch.Async}, nil
 	}
+	t.counters.join(c)
 	p, err := client.NewAsyncProducerFromClient(c)
 	if err != nil {
 		return nil, err
@@ -80,6 +81,7 @@ func (t *Target) sharedClient(ctx context.Context, out run.Outcomes) (*client.Cl
 		if err != nil {
 			return nil, err
 		}
+		t.counters.join(c)
 		t.shared = c
 	}
 	return t.shared, nil

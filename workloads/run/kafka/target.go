@@ -73,6 +73,7 @@ func (t *Target) Prepare(ctx context.Context) error {
 		return fmt.Errorf("%w; is a broker listening there? (without --brokers kbench starts its own)", err)
 	}
 	t.admin = c
+	t.counters.join(c)
 	if err := t.prepareTopics(ctx); err != nil {
 		return err
 	}
