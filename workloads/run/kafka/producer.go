@@ -41,7 +41,6 @@ func (t *Target) formOn(c *client.Client, base common) (run.Producer, error) {
 		t.counters.add(p)
 		return &batchProducer{common: base, batch: p, async: t.o.Config.Producer.Batch.Async}, nil
 	}
-	t.counters.join(c)
 	p, err := client.NewAsyncProducerFromClient(c)
 	if err != nil {
 		return nil, err
@@ -68,7 +67,11 @@ func (t *Target) newClient(ctx context.Context, by *observer) (*client.Client, e
 		cfg.Producer.Batch.Keys, cfg.Producer.Batch.Values = client.EncoderFunc(slotKey), client.EncoderFunc(slotValue)
 		cfg.Producer.Batch.OnResults = batchResults{}
 	}
-	return client.NewClientContext(ctx, t.o.Bootstrap, &cfg)
+	c, err := client.NewClientContext(ctx, t.o.Bootstrap, &cfg)
+	if err == nil {
+		t.counters.join(c)
+	}
+	return c, err
 }
 
 // sharedClient is the one client that all producers share. Its requests are recorded with the first
@@ -81,7 +84,6 @@ func (t *Target) sharedClient(ctx context.Context, out run.Outcomes) (*client.Cl
 		if err != nil {
 			return nil, err
 		}
-		t.counters.join(c)
 		t.shared = c
 	}
 	return t.shared, nil

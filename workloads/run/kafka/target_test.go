@@ -45,7 +45,9 @@ func TestRunsAreWhole(t *testing.T) {
 			d.Producers.Form, d.Producers.ShareConnection = "batch", true
 			d.Payload.Stamp, d.Payload.Keys.Kind, d.Payload.Keys.Size, d.Payload.Keys.N = "header", "uniform", 16, 100
 		}},
-		{"in queued batches", func(d *workloads.Definition, c *client.Config) { d.Producers.Form, c.Producer.Batch.Async = "batch", true }},
+		{"in queued batches", func(d *workloads.Definition, c *client.Config) {
+			d.Producers.Form, c.Producer.Batch.Async = "batch", true
+		}},
 		{"in queued batches that wait for room", func(d *workloads.Definition, c *client.Config) {
 			d.Producers.Form, c.Producer.Batch.Async, c.Producer.Buffer.Messages = "batch", true, 2
 		}},
@@ -64,10 +66,15 @@ func TestRunsAreWhole(t *testing.T) {
 			b := bench{d: load(1000), cfg: client.NewConfig()}
 			tc.change(&b.d, b.cfg)
 			c := start(t, 2)
-			out := b.execute(t, c.Bootstrap())
+			target, spec := b.target(c.Bootstrap())
+			out, err := run.Execute(within(t), spec)
+			require.NoError(t, err)
 			requireWhole(t, out, 1000)
 			requireReport(t, out, 2)
 			require.Positive(t, out.Run.Series[results.SeriesProduce].Count)
+			m := target.Metrics().Overall
+			require.Equal(t, c.Requests(0), m.Request("Produce").RequestBytes.Count, "every request is in the metrics, once")
+			require.Zero(t, m.InFlight)
 			require.Positive(t, out.Run.Series[results.SeriesFetch].Count)
 			require.Empty(t, topicsOf(t, c.Bootstrap()), "the topic made for the run is gone")
 		})
