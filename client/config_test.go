@@ -1,7 +1,10 @@
 package client
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,4 +75,43 @@ func TestVersionsAreReadStrictly(t *testing.T) {
 	require.EqualValues(t, 9, produce)
 	_, capped = Version{}.caps(0)
 	require.False(t, capped)
+}
+
+func TestTransactionsNeedIdempotence(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		set  func(*Config)
+		keys []string
+	}{
+		{"without it", func(c *Config) { c.Producer.Transaction.ID = "x" }, []string{"producer.transaction.id"}},
+		{"with it", func(c *Config) { c.Producer.Transaction.ID, c.Producer.Idempotent = "x", true }, nil},
+		{"a timeout that is none", func(c *Config) { c.Producer.Transaction.Timeout = 0 }, []string{"producer.transaction.timeout"}},
+		{"a timeout beyond the protocol's", func(c *Config) { c.Producer.Transaction.Timeout = 600 * time.Hour }, []string{"producer.transaction.timeout"}},
+		{"an id beyond the protocol's", func(c *Config) {
+			c.Producer.Transaction.ID, c.Producer.Idempotent = strings.Repeat("x", 1<<15), true
+		}, []string{"producer.transaction.id"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := NewConfig()
+			tc.set(c)
+			var keys []string
+			var bad *ConfigError
+			if errors.As(c.Validate(), &bad) {
+				for _, p := range bad.Problems {
+					keys = append(keys, p.Key)
+				}
+			}
+			require.Equal(t, tc.keys, keys)
+		})
+	}
+}
+
+// The producers of a workload would be asked for transactions that nobody begins.
+func TestWorkloadsHaveNoTransactions(t *testing.T) {
+	as, problems := settings.Parse("w.yaml", []byte("producer:\n  idempotent: true\n  transaction: {id: x}\n"))
+	require.Empty(t, problems)
+	problems = Schema{}.Check(as)
+	require.Len(t, problems, 1)
+	require.Equal(t, "producer.transaction.id", problems[0].Key)
+	require.Equal(t, "w.yaml", problems[0].File)
 }

@@ -54,6 +54,12 @@ func ErrorKind(err error) string {
 		return "panic"
 	case errors.As(err, &encoding):
 		return "cannot be encoded"
+	case errors.Is(err, ErrTransactionFailed), errors.Is(err, ErrTransactionAborted):
+		return "transaction aborted"
+	case errors.Is(err, ErrProducerFenced):
+		return "producer fenced"
+	case errors.Is(err, ErrNoTransaction), errors.Is(err, ErrTransactionEnding), errors.Is(err, ErrNotTransactional), errors.Is(err, ErrTransactionOpen):
+		return "no transaction"
 	case errors.Is(err, ErrTopicUnknown):
 		return "unknown topic"
 	case IsRefusal(err):

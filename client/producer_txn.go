@@ -197,7 +197,11 @@ func (t *transactions) commit(ctx context.Context) error {
 	if err == nil {
 		return t.change(func(m *txnMachine) error { m.confirmed(raised); return nil })
 	}
-	switch v := judgeTxn(err); v {
+	v := judgeTxn(err)
+	if t.v2() && !unsure && errors.Is(err, wire.ErrInvalidTxnState) {
+		v = txnAbortable // it has timed out and was aborted; the abort brings the epoch to go on with
+	}
+	switch v {
 	case txnUndecided:
 		return t.change(func(m *txnMachine) error { return m.commitGivenUp(unsure, err) })
 	case txnAbortable:

@@ -334,6 +334,36 @@ func TestRefusedOffsetsFailTheTransaction(t *testing.T) {
 	}
 }
 
+// A transaction that was open for too long was aborted by the cluster. With v2 that is all; with v1
+// it is not to be told from being fenced.
+func TestATransactionThatTimedOut(t *testing.T) {
+	inBothVersions(t, 1, 1, func(t *testing.T, c *broker.Cluster, second bool) {
+		cfg := txnConfig("x")
+		cfg.Producer.Transaction.Timeout = 100 * time.Millisecond
+		p := asyncProducer(t, c, cfg)
+		begin(t, p)
+		_, err := p.ProduceRun(within(t), numbered(10, 1), nil)
+		require.NoError(t, err)
+		require.NoError(t, p.Flush(within(t)))
+		require.Eventually(t, func() bool { // the abort's marker is in the log
+			_, end, err := c.Offsets("t", 0)
+			_, _ = p.client.GetOffset(within(t), "t", 0, OffsetNewest) // lets the broker look at its clock
+			return err == nil && end > 10
+		}, patience, 10*time.Millisecond)
+		err = p.CommitTransaction(within(t))
+		if !second {
+			require.ErrorIs(t, err, ErrProducerFenced)
+			require.Empty(t, committed(t, c))
+			return
+		}
+		require.ErrorIs(t, err, ErrTransactionFailed)
+		require.NotErrorIs(t, err, ErrOutcomeUnknown)
+		require.NoError(t, p.AbortTransaction(within(t)))
+		transact(t, p, numbered(10, 1), true)
+		require.Equal(t, texts(numbered(10, 1)), committed(t, c))
+	})
+}
+
 // Brokers before KIP-447 cannot check a member, and before KIP-360 not raise an epoch.
 func TestTransactionsOnOldBrokers(t *testing.T) {
 	c, err := broker.Start(broker.Options{Version: "2.1"})

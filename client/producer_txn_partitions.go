@@ -31,9 +31,16 @@ func (t *transactions) carries(p *partitionProducer) bool {
 	return false
 }
 
-// addPartitions adds what was asked for to the transaction, all of it in one request. Broker
-// producers that come meanwhile wait for it.
+// addPartitions adds what was asked for to the transaction, which fails when that does.
 func (t *transactions) addPartitions() {
+	if err := t.addPending(); err != nil && t.doom() == nil { // else it was cut short
+		t.failed(judgeTxn(err), err)
+	}
+}
+
+// addPending adds all that was asked for in one request. Broker producers that come meanwhile wait
+// for it.
+func (t *transactions) addPending() error {
 	t.adding.Lock()
 	defer t.adding.Unlock()
 	t.mu.Lock()
@@ -44,13 +51,10 @@ func (t *transactions) addPartitions() {
 	}
 	t.mu.Unlock()
 	if len(parts) == 0 || t.doom() != nil {
-		return
+		return nil
 	}
 	if err := t.addToTxn(ctx, parts); err != nil {
-		if t.doom() == nil { // else it was cut short
-			t.failed(judgeTxn(err), err)
-		}
-		return
+		return err
 	}
 	t.touch(true)
 	for _, p := range parts {
@@ -58,6 +62,7 @@ func (t *transactions) addPartitions() {
 		p.round = round
 		p.mu.Unlock()
 	}
+	return nil
 }
 
 func (t *transactions) addToTxn(ctx context.Context, parts []*partitionProducer) error {
