@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/kbench/kbench/client/internal/conn"
 	"github.com/kbench/kbench/client/internal/rawserver"
 	"github.com/kbench/kbench/client/record"
 	"github.com/kbench/kbench/workloads/broker"
@@ -391,21 +392,27 @@ func TestAPartitionHoldsBackWhileOrderIsAtStake(t *testing.T) {
 		idempotent bool
 		proven     bool
 		now        identity
+		elsewhere  bool // in flight on another connection
 		want       bool
 	}{
-		{"nothing is in flight", 0, true, true, false, two, false},
-		{"something is to be sent again", 1, true, true, true, one, true},
-		{"also without idempotence", 1, true, false, false, identity{}, true},
-		{"the leader has accepted nothing yet", 1, false, true, false, one, true},
-		{"the identity is another", 1, false, true, true, two, true},
-		{"nothing stands in the way", 4, false, true, true, one, false},
-		{"nothing does without idempotence", 4, false, false, false, identity{}, false},
+		{"nothing is in flight", 0, true, true, false, two, true, false},
+		{"something is to be sent again", 1, true, true, true, one, false, true},
+		{"also without idempotence", 1, true, false, false, identity{}, false, true},
+		{"the leader has accepted nothing yet", 1, false, true, false, one, false, true},
+		{"the identity is another", 1, false, true, true, two, false, true},
+		{"the connection is another", 1, false, true, true, one, true, true},
+		{"nothing stands in the way", 4, false, true, true, one, false, false},
+		{"nothing does without idempotence", 4, false, false, false, identity{}, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			producer := &AsyncProducer{}
 			producer.cfg.Producer.Idempotent = tc.idempotent
-			p := &partitionProducer{producer: producer, inFlight: tc.inFlight, draining: tc.draining, numbers: numbering{identity: one, proven: tc.proven}}
-			require.Equal(t, tc.want, p.holds(tc.now))
+			p := &partitionProducer{producer: producer, inFlight: tc.inFlight, draining: tc.draining, numbers: numbering{identity: one, proven: tc.proven}, on: new(conn.Conn)}
+			on := p.on
+			if tc.elsewhere {
+				on = new(conn.Conn)
+			}
+			require.Equal(t, tc.want, p.holds(on, tc.now))
 		})
 	}
 }
