@@ -102,17 +102,14 @@ func (r *reader) readJava(name string, data []byte) {
 	f.translate()
 }
 
-// unknown refuses a key. It is quoted only if it looks like one.
+// unknown refuses a key. It is quoted only if it is nearly one: others may be a piece of a key or a
+// password whose line went wrong.
 func (f *javaFile) unknown(p property) {
 	problem := settings.Problem{File: f.name, Line: p.line, Column: 1}
-	if !quotable(p) {
-		problem.Text = "this is no setting of a Kafka client; a value that goes on in the next line needs a backslash at the end, and a YAML file a name that ends in .yaml"
-		f.r.problems = append(f.r.problems, problem)
-		return
-	}
-	problem.Key, problem.Text = p.key, "unknown setting"
 	if near := nearestName(p.key, f.known()); near != "" {
-		problem.Text += "; did you mean " + near + "?"
+		problem.Key, problem.Text = p.key, "unknown setting; did you mean "+near+"?"
+	} else {
+		problem.Text = "this is no setting of a Kafka client; a value that goes on in the next line needs a backslash at the end, and a YAML file a name that ends in .yaml"
 	}
 	f.r.problems = append(f.r.problems, problem)
 }

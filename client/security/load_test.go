@@ -138,7 +138,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"Java: a mistyped setting", "c.properties", "security.protocol=SSL\n\nssl.trustore.location=/x", nil, []string{
 			"FILE:3:1: ssl.trustore.location: unknown setting; did you mean ssl.truststore.location?"}},
 		{"Java: a setting that is nothing like one", "c.properties", "my.own.setting=1", nil, []string{
-			"FILE:1:1: my.own.setting: unknown setting"}},
+			"FILE:1:1: this is no setting of a Kafka client; a value that goes on in the next line needs a backslash at the end, and a YAML file a name that ends in .yaml"}},
 		{"Java: a line that is no setting is not shown", "c.properties", "security.protocol=SSL\nssl.keystore.key=-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg" + canary + "==\n", nil, []string{
 			"FILE:3:1: this is no setting of a Kafka client; a value that goes on in the next line needs a backslash at the end, and a YAML file a name that ends in .yaml"}},
 		{"Java: a lone word is not shown", "c.properties", "c4n4ry", nil, []string{
@@ -265,6 +265,43 @@ func TestASettingsIsNotChangedByItsUse(t *testing.T) {
 	require.True(t, s.Given())
 }
 
+// A file is damaged at every place in turn: a letter is missing, or a quote, a line break, a space, an
+// equals sign or a colon too many. Whatever is said of it, the secrets are not. By default each place
+// has three of the ten damages.
+func TestDamagedFilesShowNoSecret(t *testing.T) {
+	const secret = "w0rtl1ch"
+	texts := map[string]string{
+		"a.yaml": "net:\n  sasl:\n    mechanism: PLAIN\n    user: alice\n    password: \"" + secret + "\"\n  tls:\n    keyStore:\n      keyPassword: " + secret + "\n      key: |\n        " + secret + "\n        " + secret + "\n",
+		"a.properties": "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nssl.key.password = " + secret + "\nsasl.jaas.config=" + jaasPlain + "\\\n  username=\"alice\" \\\n  password=\"" + secret + "\";\n" +
+			"ssl.keystore.key=-----BEGIN PRIVATE KEY-----\\n\\\n" + secret + "\\n\\\n" + secret + "==\\n\\\n-----END PRIVATE KEY-----\n",
+	}
+	for name, text := range texts {
+		for at := range len(text) + 1 {
+			for i, more := range []string{"", "\"", "'", "\n", " ", "=", ":", "\\", ";", "\t"} {
+				if os.Getenv("KBENCH_SOAK") != "1" && (at+i)%10 > 2 {
+					continue
+				}
+				damaged := text[:at] + more + text[min(at+1, len(text)):]
+				r := newReader("f")
+				if name == "a.yaml" {
+					r.readYAML("f", []byte(damaged))
+				} else {
+					r.readJava("f", []byte(damaged))
+				}
+				if len(r.problems) == 0 {
+					r.build()
+				}
+				said := r.problems.Error() + strings.Join(r.warnings, "\n")
+				for _, piece := range []string{"w0rt", "tl1c", "1ch"} {
+					if strings.Contains(said, piece) {
+						t.Fatalf("%s at %d with %q:\n%s\nsays %s", name, at, more, damaged, said)
+					}
+				}
+			}
+		}
+	}
+}
+
 func FuzzLoad(f *testing.F) {
 	f.Add("a.yaml", "net: {sasl: {mechanism: PLAIN, user: u, password: "+canary+"}}")
 	f.Add("a.properties", "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config="+jaasPlain+"username=a password="+canary+";")
@@ -277,9 +314,6 @@ func FuzzLoad(f *testing.F) {
 			r.readJava("f", []byte(text))
 		}
 		if len(r.problems) > 0 {
-			if strings.Contains(text, "zzsecretzz") && strings.Contains(r.problems.Error(), "zzsecretzz=") {
-				t.Fatal(r.problems)
-			}
 			return
 		}
 		if r.keys.Net.TLS.TrustStore.Location != "" || r.keys.Net.TLS.KeyStore.Location != "" || len(r.keys.Net.SASL.TokenCommand) > 0 {

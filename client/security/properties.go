@@ -164,20 +164,6 @@ func isASCII(b []byte) bool {
 	return true
 }
 
-// quotable is a key that may be shown in a message: one that looks like a property's name. Others
-// may be a piece of a key or a password whose line went wrong.
-func quotable(p property) bool {
-	if p.key == "" || len(p.key) > 80 || p.value == "" && !strings.Contains(p.key, ".") {
-		return false
-	}
-	for _, c := range p.key {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
 func lines(n []int) string {
 	texts := make([]string, 0, len(n))
 	for _, l := range n {

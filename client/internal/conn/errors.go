@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -36,6 +37,9 @@ type ClosedError struct {
 }
 
 func (e *ClosedError) Error() string {
+	if text := e.Cause.Error(); strings.HasPrefix(text, "broker "+e.Addr) {
+		return text // the cause has said which
+	}
 	return fmt.Sprintf("connection to broker %s: %v", e.Addr, e.Cause)
 }
 

@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -122,6 +123,7 @@ func TestM9ReauthenticationThatFailsClosesTheConnection(t *testing.T) {
 		var auth *AuthError
 		require.ErrorAs(t, c.Err(), &auth)
 		require.ErrorContains(t, c.Err(), "the password was changed")
+		require.Equal(t, 1, strings.Count(c.Err().Error(), "broker "+c.Addr()), "said once: %v", c.Err())
 		require.Equal(t, wire.Fatal|wire.DefinitelyRefused, wire.Classify(c.Err()))
 	})
 }
