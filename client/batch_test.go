@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +106,11 @@ func TestBatchSendsEveryMessageOnceInOrder(t *testing.T) {
 			c := cluster(t, 3, 6)
 			cfg := quickConfig()
 			tc.change(cfg)
+			cfg.Producer.OnRequest = func(i RequestInfo) {
+				if i.Err != nil || i.Bytes > cfg.Producer.MaxRequestBytes {
+					t.Errorf("a request of %d bytes: %v", i.Bytes, i.Err)
+				}
+			}
 			p := batchProducer(t, c.Bootstrap(), cfg)
 			msgs := numberedBatch(2000, 10)
 			if cfg.Producer.Buffer.Messages < 10 {
@@ -199,13 +206,20 @@ func TestBatchRetriesUpToMax(t *testing.T) {
 	c := cluster(t, 1, 2)
 	cfg := quickConfig()
 	cfg.Producer.Retry.Max, cfg.Producer.Partitioner = 2, "manual"
+	var backoffs []int // asked for by Send's own goroutine
+	cfg.Producer.Retry.BackoffFunc = func(attempt int) time.Duration {
+		backoffs = append(backoffs, attempt)
+		return 40 * time.Millisecond
+	}
 	p := batchProducer(t, c.Bootstrap(), cfg)
 	require.NoError(t, p.Send(within(t), placed(1, 0)...), "the topic is known")
 	f := c.Fail(broker.Failure{Key: keyProduce, Code: 19, Count: -1, Partitions: []int32{1}})
 	defer f.Remove()
 	before := c.Requests(keyMetadata)
-	msgs := placed(10, 0, 1)
+	msgs, begun := placed(10, 0, 1), time.Now()
 	err := p.Send(within(t), msgs...)
+	require.GreaterOrEqual(t, time.Since(begun), 80*time.Millisecond, "a backoff before each further try")
+	require.Equal(t, []int{1, 2}, backoffs)
 	var bad *BatchError
 	require.ErrorAs(t, err, &bad)
 	require.Len(t, bad.Failed, 5)
@@ -470,6 +484,59 @@ func TestBatchCloseIsBounded(t *testing.T) {
 			require.Zero(t, p.Stats().Open)
 		})
 	}
+}
+
+// stuck is a connection whose writes, once told, hang until it is closed.
+type stuck struct {
+	net.Conn
+	hang   *atomic.Bool
+	hung   chan struct{} // written by the write that hangs, read by the test
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	if s.hang.Load() {
+		s.hung <- struct{}{}
+		<-s.closed
+		return 0, net.ErrClosed
+	}
+	return s.Conn.Write(b)
+}
+
+func (s *stuck) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return s.Conn.Close()
+}
+
+// A network that takes nothing holds up neither Send beyond its context nor Close.
+func TestBatchCloseEndsAStuckWrite(t *testing.T) {
+	c := cluster(t, 1, 1)
+	cfg := quickConfig()
+	hang, hung := new(atomic.Bool), make(chan struct{}, 10)
+	cfg.Net.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &stuck{Conn: nc, hang: hang, hung: hung, closed: make(chan struct{})}, nil
+	}
+	shared, err := NewClient(c.Bootstrap(), cfg)
+	require.NoError(t, err)
+	defer shared.Close()
+	p, err := NewBatchProducerFromClient(shared)
+	require.NoError(t, err)
+	require.NoError(t, p.Send(within(t), numberedBatch(1, 1)...))
+	hang.Store(true)
+	ctx, cancel := context.WithCancel(within(t))
+	sent := make(chan error, 1)
+	go func() { sent <- p.Send(ctx, numberedBatch(1, 1)...) }() // ends with ctx; received below
+	<-hung
+	cancel()
+	require.ErrorIs(t, <-sent, ErrOutcomeUnknown)
+	begun := time.Now()
+	require.NoError(t, p.Close(within(t)), "everything has its outcome")
+	require.Less(t, time.Since(begun), 5*time.Second, "far below the write timeout")
 }
 
 func TestBatchProducerRefuses(t *testing.T) {
