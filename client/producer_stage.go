@@ -120,6 +120,9 @@ func (s *stage) share() {
 
 // shareLocked is share with mu held.
 func (s *stage) shareLocked() {
+	if s.gather > 0 {
+		return // always so
+	}
 	if hand := s.alone.Swap(shared); hand > 0 {
 		s.busy, s.held = true, int(hand)
 	}
