@@ -92,6 +92,9 @@ func NewAsyncProducerFromClient(c *Client) (*AsyncProducer, error) {
 	if id := p.cfg.Producer.Transaction.ID; id != "" {
 		p.txn = newTransactions(p, id)
 	}
+	if p.cfg.Producer.NewPartitioner != nil {
+		userCode.Add(1)
+	}
 	p.input = make(chan *ProducerMessage, p.cfg.ChannelBufferSize)
 	p.results.init(p)
 	return p, nil

@@ -108,6 +108,9 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 		p.results.err = late
 	}
 	p.results.end(ctx)
+	if p.cfg.Producer.NewPartitioner != nil {
+		userCode.Add(-1)
+	}
 	close(p.closed)
 	p.cutShort(nil) // gives the context back
 }

@@ -21,6 +21,7 @@ var ErrBufferFull = errors.New("the producer's bounds are full, and a callback m
 var ErrInCallback = errors.New("called inside a callback of the producer, which it would wait for")
 
 // userCode counts the user's functions that are running now, so that only then stacks are looked at.
+// A user's partitioner, which is asked about every message, counts as long as its producer lives.
 var userCode atomic.Int64
 
 // userCallers are the names of the functions that call the user's.

@@ -171,9 +171,7 @@ func (t *topicProducer) placeByOwn(run []*ProducerMessage) (n int, err error) {
 
 // placeByUser is placeAll with the user's partitioner, whose panics stay there.
 func (t *topicProducer) placeByUser(run []*ProducerMessage) (n int, err error) {
-	userCode.Add(1)
 	defer func() {
-		userCode.Add(-1)
 		if v := recover(); v != nil {
 			err = t.producer.caught("the partitioner", v)
 		}

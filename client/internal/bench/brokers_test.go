@@ -84,14 +84,14 @@ func (r *requests) add(to line) {
 
 // open makes a figure's stage.
 func (f *figure) open(ctx context.Context) (*stage, error) {
-	partitions := f.partitions
-	if partitions == 0 {
-		partitions = 6
+	count := f.partitions
+	if count == 0 {
+		count = partitions
 	}
 	if f.kafka {
-		return realStage(ctx, partitions)
+		return realStage(ctx, count)
 	}
-	return embeddedStage(partitions, f.settings.Size)
+	return embeddedStage(count, f.settings.Size)
 }
 
 // embeddedStage is a broker in this process, which has nothing else to do.

@@ -39,6 +39,15 @@ func produce[M any](j *job, p *pool[M], fill func(*M, time.Time), send func([]*M
 
 func (j *job) fill(m *client.ProducerMessage, now time.Time) {
 	m.Timestamp, m.Value = now, j.values.next()
+	m.Partition, _ = j.turns.Partition(m, partitions)
+}
+
+// asyncProducer takes the partitions that fill names: turns asked by fill, and not by the producer,
+// which asks a partitioner of the user's with more ado than its own.
+func (j *job) asyncProducer() (*client.AsyncProducer, error) {
+	j.turns.each = j.perBatch()
+	j.cfg.Producer.NewPartitioner, j.cfg.Producer.Partitioner = nil, "manual"
+	return client.NewAsyncProducer(j.bootstrap(), j.cfg)
 }
 
 // finish waits for every outcome and closes.
@@ -54,7 +63,7 @@ func (j *job) finish(ctx context.Context, p *client.AsyncProducer, t *tally) err
 }
 
 func produceCallback(ctx context.Context, j *job) error {
-	p, err := client.NewAsyncProducer(j.bootstrap(), j.cfg)
+	p, err := j.asyncProducer()
 	if err != nil {
 		return err
 	}
@@ -75,7 +84,7 @@ func produceCallback(ctx context.Context, j *job) error {
 }
 
 func produceRuns(ctx context.Context, j *job) error {
-	p, err := client.NewAsyncProducer(j.bootstrap(), j.cfg)
+	p, err := j.asyncProducer()
 	if err != nil {
 		return err
 	}
@@ -93,7 +102,7 @@ func produceRuns(ctx context.Context, j *job) error {
 func produceChannels(ctx context.Context, j *job) error {
 	j.cfg.Producer.Return.Successes, j.cfg.Producer.Return.Errors = true, true
 	j.cfg.ChannelBufferSize = 4096
-	p, err := client.NewAsyncProducer(j.bootstrap(), j.cfg)
+	p, err := j.asyncProducer()
 	if err != nil {
 		return err
 	}

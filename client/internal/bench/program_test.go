@@ -33,6 +33,7 @@ type job struct {
 	settings
 	cfg    *client.Config
 	values *values
+	turns  turns
 
 	done  int64           // messages with a good outcome
 	h     *hist.Histogram // their response times; nil: none were taken

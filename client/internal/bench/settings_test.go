@@ -106,6 +106,9 @@ func (s settings) config() (*client.Config, error) {
 // sizes. Clients count bytes in different ways, so that those that can are told the number.
 func (s settings) perBatch() int { return max(1, s.Batch/(s.Size+11)) }
 
+// partitions is how many the topic has, where a figure says nothing else.
+const partitions = 6
+
 // turns is a partitioner that fills one partition's batch after the other's. Most clients have
 // such a one; with it, and one batch a request, requests of all clients are alike.
 type turns struct{ each, left, turn int }
