@@ -53,8 +53,8 @@ func newBrokerProducer(p *AsyncProducer, id int32) (*brokerProducer, error) {
 // added says that more waits in p, which is put on the list. full: some of it is a full batch.
 // Called with p.mu held.
 func (b *brokerProducer) added(p *partitionProducer, w weight, full bool) {
+	first := b.list(p) // first, so that run never sees messages without the time of the oldest
 	messages, bytes := b.messages.Add(w.messages), b.bytes.Add(w.bytes)
-	first := b.list(p)
 	if full {
 		b.urgent.Store(true)
 	}

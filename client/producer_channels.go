@@ -60,6 +60,7 @@ type results struct {
 
 	stop    chan struct{} // closed by stopInput: the dispatcher takes what Input holds, and nothing more
 	drained chan struct{} // closed by the dispatcher once it has
+	ended   chan struct{} // closed by the dispatcher at its end: it puts nothing more
 	over    chan struct{} // closed by end: nothing more is put
 	drop    chan struct{} // closed when closing is late and nobody reads: what is left is dropped
 	done    sync.WaitGroup
@@ -83,7 +84,7 @@ func (r *results) init(p *AsyncProducer) {
 	r.p = p
 	r.successes = make(chan *ProducerMessage, p.cfg.ChannelBufferSize)
 	r.failures = make(chan *ProducerError, p.cfg.ChannelBufferSize)
-	r.stop, r.drained = make(chan struct{}), make(chan struct{})
+	r.stop, r.drained, r.ended = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	r.over, r.drop, r.wake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 }
 
@@ -103,6 +104,7 @@ func (r *results) start() {
 // dispatch takes runs of messages from Input.
 func (r *results) dispatch() {
 	defer r.done.Done()
+	defer close(r.ended)
 	run := make([]*ProducerMessage, 0, chunk)
 	for {
 		select {
@@ -169,6 +171,9 @@ func (r *results) lastMessages(run []*ProducerMessage) {
 		case m := <-r.p.input:
 			r.refuse(m, ErrClosed)
 		case <-r.over:
+			for _, m := range r.gather(run[:0]) {
+				r.refuse(m, ErrClosed)
+			}
 			return
 		}
 	}
@@ -218,6 +223,7 @@ func (r *results) deliver() {
 		select {
 		case <-r.wake:
 		case <-r.over:
+			<-r.ended
 			r.mu.Lock()
 			empty := len(r.queue) == 0
 			r.mu.Unlock()
@@ -258,10 +264,7 @@ func bytesOf(m *ProducerMessage) int64 {
 // stopInput makes the dispatcher take what Input holds, and waits for that within ctx.
 func (r *results) stopInput(ctx context.Context) {
 	r.once.Do(func() {}) // never started: there is nothing to stop, and nothing starts any more
-	r.mu.Lock()
-	started := r.started
-	r.mu.Unlock()
-	if !started {
+	if !r.running() {
 		close(r.successes)
 		close(r.failures)
 		return
@@ -273,9 +276,19 @@ func (r *results) stopInput(ctx context.Context) {
 	}
 }
 
+// running says that the channel form was used: there are goroutines of it.
+func (r *results) running() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.started
+}
+
 // end delivers what is left and waits until the channels are closed. Once ctx has ended, what is
 // left is dropped as soon as nothing has been read for closeGrace.
 func (r *results) end(ctx context.Context) {
+	if r.running() {
+		<-r.drained // nothing it waits for lasts: the producer's life is over
+	}
 	close(r.over)
 	finished := make(chan struct{})
 	go func() { // owned by this call, which waits for it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,9 +150,9 @@ func TestABatchThatExpiredInFlight(t *testing.T) {
 // partition comes first, and not for each message.
 func TestTheExpiryTimerIsSetForTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fired := 0
+		var fired atomic.Int32
 		var e expiry
-		e.fire = func() { e.fired(); fired++ }
+		e.fire = func() { e.fired(); fired.Add(1) }
 		now := time.Now()
 		e.by(now.Add(3 * time.Second))
 		e.by(now.Add(2 * time.Second))
@@ -159,17 +160,17 @@ func TestTheExpiryTimerIsSetForTheOldest(t *testing.T) {
 			e.by(now.Add(4*time.Second + time.Duration(i)))
 		}
 		time.Sleep(2*time.Second - 1)
-		require.Zero(t, fired)
+		require.Zero(t, fired.Load())
 		time.Sleep(1)
 		synctest.Wait()
-		require.Equal(t, 1, fired)
+		require.EqualValues(t, 1, fired.Load())
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, fired, "not set again by itself")
+		require.EqualValues(t, 1, fired.Load(), "not set again by itself")
 		e.by(time.Now().Add(time.Second))
 		e.stop()
 		e.by(time.Now().Add(time.Second))
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, fired, "stopped for good")
+		require.EqualValues(t, 1, fired.Load(), "stopped for good")
 	})
 }
 

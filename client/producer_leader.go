@@ -9,7 +9,7 @@ import (
 
 // resolveLater starts looking for the leader unless somebody does. Called with mu held.
 func (p *partitionProducer) resolveLater(cause error) {
-	if p.resolving {
+	if p.resolving || p.producer.aborted() { // closing waits for such goroutines already
 		return
 	}
 	p.resolving = true

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,18 +77,17 @@ func TestChannelBufferSizeIsLatencyUnderBackPressure(t *testing.T) {
 			b := &fakeBroker{partitions: 1, answer: func(int, *kmsg.ProduceRequest) ruling { return ruling{delay: perBatch * time.Millisecond} }}
 			onPipes(t, b, func(t *testing.T, start time.Time) {
 				p := b.producer(t, queueConfig(b, size))
-				var latest time.Duration
-				for i := range 3*(heldBeside+2*size) + 100 {
+				var latest atomic.Int64
+				for range 3*(heldBeside+2*size) + 100 {
 					m := to(0, "x")
+					m.Metadata = time.Now() // of the wait for room too
 					require.NoError(t, p.Produce(context.Background(), m, func(m *ProducerMessage, err error) {
-						latest = time.Since(m.Metadata.(time.Time))
+						latest.Store(int64(time.Since(m.Metadata.(time.Time))))
 					}))
-					m.Metadata = time.Now()
-					_ = i
 				}
 				require.NoError(t, p.Flush(context.Background()))
 				depth := time.Duration(heldBeside+perBatch+2*bound(size)) * time.Millisecond
-				require.InDelta(t, depth.Seconds(), latest.Seconds(), 0.25*depth.Seconds()+0.012)
+				require.InDelta(t, depth.Seconds(), time.Duration(latest.Load()).Seconds(), 0.25*depth.Seconds()+0.012)
 			})
 		})
 	}
