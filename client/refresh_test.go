@@ -73,8 +73,12 @@ func TestM1AThousandLostLeadersCostARequestOrTwoABackoff(t *testing.T) {
 
 		n.stop("a:1")
 		before := len(n.requests(kmsg.Metadata))
-		send()
-		time.Sleep(silence)
+		for i := range int32(partitions) { // each notices at a time of its own
+			_, err := p.ProduceRun(t.Context(), []*ProducerMessage{{Topic: "t", Partition: i}}, &out)
+			require.NoError(t, err)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(silence - partitions*time.Millisecond)
 		asked := len(n.requests(kmsg.Metadata)) - before
 		backoffs := int(silence / c.cfg.Metadata.Retry.Backoff)
 		require.Positive(t, asked)
@@ -83,6 +87,27 @@ func TestM1AThousandLostLeadersCostARequestOrTwoABackoff(t *testing.T) {
 		w.set(func() { w.topics["t"] = led(partitions, 1, 2) })
 		require.NoError(t, p.Flush(t.Context()))
 		out.require(t, 2*partitions, 0)
+	})
+}
+
+// M1: a thousand wishes, each at a time of its own, are answered by a request or two a backoff too.
+func TestM1WishesThatComeOneByOneShareRequests(t *testing.T) {
+	w := newWorld(map[int32]string{0: "a:1"})
+	w.topics["t"] = led(1, 0, 1)
+	inBubble(t, w.ordinary, func(t *testing.T, n *scripted) {
+		c := n.mustClient(nil, "a:1")
+		defer c.Close()
+		_, err := c.Partitions(t.Context(), "t")
+		require.NoError(t, err)
+		before, began := len(n.requests(kmsg.Metadata)), time.Now()
+		var all sync.WaitGroup
+		for range 1000 {
+			all.Go(func() { assert.NoError(t, c.RefreshMetadata(t.Context(), "t")) })
+			time.Sleep(time.Millisecond)
+		}
+		all.Wait()
+		backoffs := int(time.Since(began) / c.cfg.Metadata.Retry.Backoff)
+		require.LessOrEqual(t, len(n.requests(kmsg.Metadata))-before, 2*backoffs)
 	})
 }
 
