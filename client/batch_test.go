@@ -433,10 +433,11 @@ func TestBatchSendEndsWithItsContext(t *testing.T) {
 	require.NoError(t, p.Send(within(t), numberedBatch(1, 1)...), "the producer goes on")
 
 	c.FailProduce(19, -1)
-	short, cancel := context.WithTimeout(within(t), 20*time.Millisecond)
-	defer cancel()
-	err = p.Send(short, numberedBatch(1, 1)...)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	short, cancel := context.WithCancel(within(t))
+	between := quickConfig() // the context ends between two tries
+	between.Producer.Retry.BackoffFunc = func(int) time.Duration { cancel(); return time.Minute }
+	err = batchProducer(t, c.Bootstrap(), between).Send(short, numberedBatch(1, 1)...)
+	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, wire.ErrNotEnoughReplicas, "the last failure is told")
 	require.NotErrorIs(t, err, ErrOutcomeUnknown)
 }

@@ -313,7 +313,7 @@ func TestEachFlushTriggerByItself(t *testing.T) {
 				defer func() { require.NoError(t, p.Close(t.Context())) }()
 				began := time.Now()
 				for i := range tc.messages {
-					time.Sleep(began.Add(time.Duration(i) * 10 * time.Millisecond).Sub(time.Now()))
+					time.Sleep(time.Until(began.Add(time.Duration(i) * 10 * time.Millisecond)))
 					_, err := p.ProduceRun(t.Context(), []*ProducerMessage{{Topic: "t", Value: make([]byte, 100)}}, nil)
 					require.NoError(t, err)
 				}

@@ -126,7 +126,7 @@ func sortByTopic(bs []*batch) {
 // told before the outcomes are, so that what a message's sender knows includes its request.
 func (r *request) done(body []byte, t conn.Times, err error) {
 	defer r.broker.outstanding.Add(-1)
-	defer r.contain()
+	defer func() { r.contain(recover()) }()
 	r.times = t
 	switch {
 	case err != nil:
@@ -146,8 +146,7 @@ func (r *request) done(body []byte, t conn.Times, err error) {
 
 // contain keeps a panic from the connection's reader, which others need. The batches that are not
 // decided have an unknown outcome; the request is not used again.
-func (r *request) contain() {
-	v := recover()
+func (r *request) contain(v any) {
 	if v == nil {
 		return
 	}
