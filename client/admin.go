@@ -199,8 +199,8 @@ func (c *Client) DescribeTopic(ctx context.Context, topic string) (TopicDescript
 	d := TopicDescription{Name: topic}
 	for _, p := range t.partitions {
 		d.Leaders = append(d.Leaders, p.leader)
-		d.Replicas = append(d.Replicas, slices.Clone(p.replicas))
-		d.ISR = append(d.ISR, slices.Clone(p.isr))
+		d.Replicas = append(d.Replicas, slices.Clone(p.replicas()))
+		d.ISR = append(d.ISR, slices.Clone(p.isr()))
 	}
 	return d, nil
 }

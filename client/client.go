@@ -199,20 +199,20 @@ func (c *Client) Leader(ctx context.Context, topic string, partition int32) (*Br
 // Replicas lists the nodes that hold a partition.
 func (c *Client) Replicas(ctx context.Context, topic string, partition int32) ([]int32, error) {
 	p, err := c.partition(ctx, topic, partition)
-	return slices.Clone(p.replicas), err
+	return slices.Clone(p.replicas()), err
 }
 
 // InSyncReplicas lists the nodes that hold all of a partition, as of the last refresh.
 func (c *Client) InSyncReplicas(ctx context.Context, topic string, partition int32) ([]int32, error) {
 	p, err := c.partition(ctx, topic, partition)
-	return slices.Clone(p.isr), err
+	return slices.Clone(p.isr()), err
 }
 
 // OfflineReplicas lists the nodes that hold a partition and cannot serve it: they are down, or the
 // disk it is on has failed (KIP-112).
 func (c *Client) OfflineReplicas(ctx context.Context, topic string, partition int32) ([]int32, error) {
 	p, err := c.partition(ctx, topic, partition)
-	return slices.Clone(p.offline), err
+	return slices.Clone(p.offline()), err
 }
 
 // Controller is the node that takes administrative requests.

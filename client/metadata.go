@@ -37,13 +37,18 @@ type topicMeta struct {
 type partitionMeta struct {
 	leader   int32
 	epoch    int32
-	replicas []int32
-	isr      []int32
-	offline  []int32
-	err      error
 	// stale counts answers in a row that were older than this one.
-	stale int
+	stale int32
+	// inSync and off are where in nodes those in sync begin, and those that are offline; before
+	// them stand all replicas. There may be tens of thousands of partitions.
+	inSync, off int32
+	nodes       []int32
+	err         error
 }
+
+func (p *partitionMeta) replicas() []int32 { return p.nodes[:p.inSync] }
+func (p *partitionMeta) isr() []int32      { return p.nodes[p.inSync:p.off] }
+func (p *partitionMeta) offline() []int32  { return p.nodes[p.off:] }
 
 // maxStale is how many answers in a row with an older leader epoch are taken for a lagging
 // broker; the next one is believed (a topic may have been deleted and made again, or an unclean
@@ -127,7 +132,8 @@ func mergeTopic(old *topicMeta, t *kmsg.MetadataResponseTopic, now time.Time) *t
 func mergePartition(old *partitionMeta, p *kmsg.MetadataResponseTopicPartition) partitionMeta {
 	n := partitionMeta{
 		leader: p.Leader, epoch: p.LeaderEpoch, err: wire.ErrorFor(p.ErrorCode),
-		replicas: slices.Clone(p.Replicas), isr: slices.Clone(p.ISR), offline: slices.Clone(p.OfflineReplicas),
+		inSync: int32(len(p.Replicas)), off: int32(len(p.Replicas) + len(p.ISR)),
+		nodes: slices.Concat(p.Replicas, p.ISR, p.OfflineReplicas),
 	}
 	if n.err != nil {
 		n.leader = -1

@@ -328,7 +328,14 @@ func (b *brokerProducer) request() *request {
 	return r
 }
 
+// keptBatches is how many batches a request that is kept for another may have had: what a rare
+// one to thousands of partitions needs is given back.
+const keptBatches = 256
+
 func (b *brokerProducer) reuse(r *request) {
+	if cap(r.batches) > keptBatches {
+		return
+	}
 	clear(r.batches)
 	r.batches = r.batches[:0]
 	b.mu.Lock()

@@ -118,7 +118,10 @@ func (p *partitionProducer) expireLate(now time.Time) (next time.Time) {
 		}
 	}
 	next = p.earliest()
-	cause := p.cause
+	var cause error
+	if p.trouble != nil {
+		cause = p.trouble.cause
+	}
 	p.mu.Unlock()
 	p.stage.fetch() // a batch that was to be fetched may be gone
 	if cause == nil {

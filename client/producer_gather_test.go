@@ -45,7 +45,7 @@ func gathering(t testing.TB, wait time.Duration, change func(*Config)) (*AsyncPr
 
 // gatheredNow is what waits in the queue of the only partition.
 func gatheredNow(p *AsyncProducer) int {
-	s := p.parts[0].stage
+	s := &p.parts[0].stage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue)

@@ -69,7 +69,9 @@ func (p *partitionProducer) attach(b *brokerProducer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.resolving = false
-	p.circuit.succeeded()
+	if p.trouble != nil {
+		p.trouble.circuit.succeeded()
+	}
 	if p.producer.aborted() {
 		p.mu.Unlock()
 		p.failAll(ErrClosed)
@@ -106,9 +108,9 @@ func (p *partitionProducer) expire(err error) (over bool) {
 	}
 	now := time.Now()
 	p.mu.Lock()
-	if p.circuit.failed(now, err) && p.tripped != nil {
-		close(p.tripped)
-		p.tripped = nil
+	if t := p.inTrouble(); t.circuit.failed(now, err) && t.tripped != nil {
+		close(t.tripped)
+		t.tripped = nil
 	}
 	late := p.tried(err, now)
 	if over = p.first() == nil; over {
@@ -134,18 +136,19 @@ var always = func() chan struct{} {
 func (p *partitionProducer) circuitOpens() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.circuit.open(time.Now()) {
+	t := p.inTrouble()
+	if t.circuit.open(time.Now()) {
 		return always
 	}
-	if p.tripped == nil {
-		p.tripped = make(chan struct{})
+	if t.tripped == nil {
+		t.tripped = make(chan struct{})
 	}
-	return p.tripped
+	return t.tripped
 }
 
 // circuitFailure is the error of what found no room while the circuit was open.
 func (p *partitionProducer) circuitFailure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.circuit.failure(p.topic, p.number)
+	return p.inTrouble().circuit.failure(p.topic, p.number)
 }

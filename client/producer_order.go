@@ -88,8 +88,8 @@ func (p *partitionProducer) first() *batch {
 func (p *partitionProducer) decided(b *batch, accepted bool) {
 	p.mu.Lock()
 	p.landed(b)
-	if accepted {
-		p.cause = nil
+	if accepted && p.trouble != nil {
+		p.trouble.cause = nil
 	}
 	if accepted && b.sequence.identity == p.numbers.identity {
 		p.numbers.proven = true
@@ -127,7 +127,7 @@ func (p *partitionProducer) again(b *batch, err error, class wire.Class, now tim
 	}
 	p.mu.Lock()
 	p.landed(b)
-	p.cause = err
+	p.inTrouble().cause = err
 	over := b.expired || p.exhausted(b, now) || p.producer.halted() != nil
 	if !over {
 		if b.refused = nil; class.Has(wire.BumpEpoch) {
@@ -226,7 +226,7 @@ func (p *partitionProducer) giveUp(b *batch, err error, now time.Time) {
 // producer attached or not.
 func (p *partitionProducer) tried(err error, now time.Time) (late []*batch) {
 	fatal := wire.Classify(err).Has(wire.Fatal)
-	p.cause = err
+	p.inTrouble().cause = err
 	out := func(b *batch) bool { b.attempts++; return fatal || p.exhausted(b, now) }
 	p.sealed, late = split(p.sealed, out)
 	if b := p.building; b != nil && out(b) {

@@ -17,7 +17,7 @@ type partitionProducer struct {
 	topic      string
 	number     int32
 	size       *sizeLimit // of the topic
-	stage      *stage
+	stage      stage
 	remembered bool // by the producer, whose mu guards it
 
 	mu   sync.Mutex
@@ -34,9 +34,8 @@ type partitionProducer struct {
 	next     int64    // messages so far: the ordinal of the next batch
 	inFlight int
 	on       *conn.Conn    // which the last batch left on
-	flying   []*batch      // those in flight
-	circuit  circuit       // of looking for the leader
-	tripped  chan struct{} // made by who waits for the circuit to open, closed and dropped when it does
+	flying   []*batch // those in flight
+	trouble  *trouble // made when there is some
 	// draining is set when a batch is to be sent again: nothing of this partition leaves until
 	// everything in flight has come back, so that batches leave in order again.
 	draining bool
@@ -44,7 +43,6 @@ type partitionProducer struct {
 	numbers  numbering
 	round    int       // of the last transaction that the partition was added to
 	notUntil time.Time // end of the backoff
-	cause    error     // of the last failure, until something succeeds
 
 	now       time.Time // as last read
 	sinceRead int       // messages since
@@ -58,13 +56,27 @@ func newPartitionProducer(t *topicProducer, number int32) *partitionProducer {
 	p := t.producer
 	pp := &partitionProducer{producer: p, topic: t.topic, number: number, size: t.size}
 	pp.room.L = &pp.mu
-	pp.stage = newStage(p.cfg.ChannelBufferSize, &p.stages)
-	pp.stage.handle = pp.handle
+	pp.stage.init(p.cfg.ChannelBufferSize, &p.stages, pp)
 	// Those triggers count every message as it comes, and what is gathered is to be of one batch.
 	if f := &p.cfg.Producer.Flush; f.Messages == 0 && f.Bytes == 0 && (f.MaxMessages == 0 || f.MaxMessages >= gathered) {
-		pp.stage.gather, pp.stage.fetched, pp.stage.began = min(pp.stage.bound, gathered), pp.fetched, pp.gathers
+		pp.stage.gather = min(pp.stage.bound, gathered)
 	}
 	return pp
+}
+
+// trouble is what a partition needs only when something fails, which most never do.
+type trouble struct {
+	circuit circuit       // of looking for the leader
+	tripped chan struct{} // made by who waits for the circuit to open, closed and dropped when it does
+	cause   error         // of the last failure, until something succeeds
+}
+
+// inTrouble is the partition's trouble. Called with mu held.
+func (p *partitionProducer) inTrouble() *trouble {
+	if p.trouble == nil {
+		p.trouble = new(trouble)
+	}
+	return p.trouble
 }
 
 // gathered is how many messages of a partition may wait to be encoded together. They wait only

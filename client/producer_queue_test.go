@@ -59,7 +59,7 @@ func TestChannelBufferSizeBoundsTheQueues(t *testing.T) {
 				require.Equal(t, time.Second, time.Since(start), "none but the last had to wait")
 				require.True(t, last.Waited().IsZero())
 				require.EqualValues(t, want, p.Stats().Open)
-				for _, s := range []*stage{p.topics["t"].stage, p.parts[0].stage} {
+				for _, s := range []*stage{&p.topics["t"].stage, &p.parts[0].stage} {
 					s.mu.Lock()
 					require.LessOrEqual(t, cap(s.queue)+cap(s.spare), 4*bound(size)+16, "places in the queue")
 					s.mu.Unlock()

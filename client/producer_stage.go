@@ -15,20 +15,12 @@ import (
 // overtakes what waits.
 type stage struct {
 	bound int // most messages held: queued, or taken from the queue and not passed on; at least 1
-	// handle passes on messages of a run, which is at most bound long, and returns those that
-	// could not go on, in order. With wait false it must not block. With wait true it returns
-	// only when something went on; once the producer was aborted that is always everything,
-	// as failures. It may keep run until its next call, not longer.
-	handle func(run []*ProducerMessage, wait bool) (left []*ProducerMessage)
-	wg     *sync.WaitGroup // counts the stage's goroutine; the producer's Close waits on it
-
 	// gather is how many messages may be left in the queue without anybody handling them, while
-	// fetched says that somebody is going to call fetch by the time they are needed: then a run
-	// is handled at the price of a message. 0: none. began is told the first of them. Both are
-	// called with mu held.
-	gather  int
-	fetched func() bool
-	began   func(first *ProducerMessage)
+	// the worker's fetched says that somebody is going to call fetch by the time they are needed:
+	// then a run is handled at the price of a message. 0: none.
+	gather int
+	worker worker
+	wg     *sync.WaitGroup // counts the stage's goroutine; the producer's Close waits on it
 
 	// alone is the length of the run in the hand of the only one who has to do with the stage,
 	// whose queue is empty; 0 when nobody has; shared while what mu guards says it. A stage that
@@ -44,7 +36,22 @@ type stage struct {
 	room  chan struct{} // made by who waits for room, closed and dropped by who makes room
 }
 
-func newStage(bound int, wg *sync.WaitGroup) *stage { return &stage{bound: max(bound, 1), wg: wg} }
+// worker is what a stage does.
+type worker interface {
+	// handle passes on messages of a run, which is at most the stage's bound long, and returns
+	// those that could not go on, in order. With wait false it must not block. With wait true it
+	// returns only when something went on; once the producer was aborted that is always
+	// everything, as failures. It may keep run until its next call, not longer.
+	handle(run []*ProducerMessage, wait bool) (left []*ProducerMessage)
+	// fetched says whether what is gathered will be fetched, and gathers is told the first of
+	// it. Both are called with the stage's mu held, and not at all where gather is 0.
+	fetched() bool
+	gathers(first *ProducerMessage)
+}
+
+func (s *stage) init(bound int, wg *sync.WaitGroup, w worker) {
+	s.bound, s.wg, s.worker = max(bound, 1), wg, w
+}
 
 // push hands a run to the stage, waiting for room until ctx ends or abort is closed. It returns
 // how many messages of the run, from its beginning, the stage has taken. With note set, those
@@ -101,7 +108,7 @@ func (s *stage) tryPush(run []*ProducerMessage) (left []*ProducerMessage) {
 func (s *stage) offer(chunk []*ProducerMessage) (taken int, full <-chan struct{}) {
 	n := int64(len(chunk))
 	if s.gather == 0 && s.alone.CompareAndSwap(0, n) {
-		left := s.handle(chunk, false)
+		left := s.worker.handle(chunk, false)
 		if len(left) > 0 || !s.alone.CompareAndSwap(n, 0) {
 			s.share()
 			s.finishInline(len(chunk), left)
@@ -142,10 +149,10 @@ func (s *stage) rest() {
 func (s *stage) offerShared(chunk []*ProducerMessage) (taken int, full <-chan struct{}) {
 	s.mu.Lock()
 	s.shareLocked()
-	if !s.busy && s.held == 0 && (len(chunk) >= s.gather || !s.fetched()) {
+	if !s.busy && s.held == 0 && (len(chunk) >= s.gather || !s.worker.fetched()) {
 		s.busy, s.held = true, len(chunk)
 		s.mu.Unlock()
-		s.finishInline(len(chunk), s.handle(chunk, false))
+		s.finishInline(len(chunk), s.worker.handle(chunk, false))
 		return len(chunk), nil
 	}
 	n := min(len(chunk), s.bound-s.held)
@@ -165,9 +172,9 @@ func (s *stage) offerShared(chunk []*ProducerMessage) (taken int, full <-chan st
 		s.mu.Unlock()
 		return n, nil
 	}
-	if s.held < s.gather && s.fetched() {
+	if s.held < s.gather && s.worker.fetched() {
 		if s.held == n {
-			s.began(chunk[0])
+			s.worker.gathers(chunk[0])
 		}
 		s.mu.Unlock()
 		return n, nil
@@ -192,7 +199,7 @@ func (s *stage) handleQueue() {
 	hand := s.queue
 	s.queue, s.busy = s.takeSpare(), true
 	s.mu.Unlock()
-	s.finishInline(len(hand), s.handle(hand, false))
+	s.finishInline(len(hand), s.worker.handle(hand, false))
 	s.mu.Lock()
 	clear(hand)
 	s.spare = hand[:0]
@@ -250,7 +257,7 @@ func (s *stage) drain() {
 		s.queue = s.takeSpare()
 		s.mu.Unlock()
 		for rest := hand; len(rest) > 0; {
-			left := s.handle(rest, true)
+			left := s.worker.handle(rest, true)
 			s.release(len(rest) - len(left))
 			rest = left
 		}

@@ -12,7 +12,7 @@ type topicProducer struct {
 	producer *AsyncProducer
 	topic    string
 	size     *sizeLimit
-	stage    *stage
+	stage    stage
 
 	// Only the stage's handler uses these.
 	partitioner Partitioner     // nil: not made yet
@@ -29,10 +29,13 @@ type topicProducer struct {
 
 func newTopicProducer(p *AsyncProducer, topic string) *topicProducer {
 	t := &topicProducer{producer: p, topic: topic, size: &sizeLimit{producer: p, topic: topic}}
-	t.stage = newStage(p.cfg.ChannelBufferSize, &p.stages)
-	t.stage.handle = t.handle
+	t.stage.init(p.cfg.ChannelBufferSize, &p.stages, t)
 	return t
 }
+
+// A topic's messages are placed as they come: nothing is gathered.
+func (t *topicProducer) fetched() bool            { return false }
+func (t *topicProducer) gathers(*ProducerMessage) {}
 
 // handle partitions a run and passes it on; see stage. While the topic is not known it waits, or
 // with wait false leaves the run to the stage's goroutine.
