@@ -35,8 +35,8 @@ type topicMeta struct {
 
 // partitionMeta is one partition. leader is −1 while it has none.
 type partitionMeta struct {
-	leader   int32
-	epoch    int32
+	leader int32
+	epoch  int32
 	// stale counts answers in a row that were older than this one.
 	stale int32
 	// inSync and off are where in nodes those in sync begin, and those that are offline; before

@@ -33,9 +33,9 @@ type partitionProducer struct {
 	sealed   []*batch // full ones and those to send again, by ordinal
 	next     int64    // messages so far: the ordinal of the next batch
 	inFlight int
-	on       *conn.Conn    // which the last batch left on
-	flying   []*batch // those in flight
-	trouble  *trouble // made when there is some
+	on       *conn.Conn // which the last batch left on
+	flying   []*batch   // those in flight
+	trouble  *trouble   // made when there is some
 	// draining is set when a batch is to be sent again: nothing of this partition leaves until
 	// everything in flight has come back, so that batches leave in order again.
 	draining bool

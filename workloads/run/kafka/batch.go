@@ -100,7 +100,7 @@ type batchResults struct{}
 func (batchResults) DeliveredBatch(batch []*client.BatchMessage, d client.Delivery) {
 	p := batch[0].Metadata.(*batchSlot).owner
 	written, acked := p.target.instants(d)
-	err, unknown := outcomeOf(d.Err)
+	unknown, err := outcomeOf(d.Err)
 	var out [delivered]*run.Message
 	for len(batch) > 0 {
 		n := min(len(batch), delivered)

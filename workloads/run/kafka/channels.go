@@ -67,7 +67,7 @@ func readAll[T any](p *channelProducer, from <-chan T, split func(T) (*client.Pr
 			m, err := split(v)
 			s := m.Metadata.(*slot)
 			s.Partition = m.Partition
-			s.Err, s.Unknown = outcomeOf(err)
+			s.Unknown, s.Err = outcomeOf(err)
 			s.Accepted = max(s.Accepted, s.roomAt.Load())
 			if room := m.Waited(); !room.IsZero() {
 				s.Accepted = max(s.Accepted, p.target.since(room))

@@ -199,11 +199,11 @@ func (f failure) Unwrap() error { return f.error }
 func (f failure) Kind() string { return client.ErrorKind(f.error) }
 
 // outcomeOf is an outcome as the engine has it.
-func outcomeOf(err error) (failed error, unknown bool) {
+func outcomeOf(err error) (unknown bool, failed error) {
 	if err == nil {
-		return nil, false
+		return false, nil
 	}
-	return failure{err}, errors.Is(err, client.ErrOutcomeUnknown)
+	return errors.Is(err, client.ErrOutcomeUnknown), failure{err}
 }
 
 // instants are when the request of a delivery left and when its outcome was known, on the engine's
@@ -221,7 +221,7 @@ const delivered = 128
 // Delivered passes outcomes on to the engine.
 func (p *producer) Delivered(batch []*client.ProducerMessage, d client.Delivery) {
 	written, acked := p.target.instants(d)
-	err, unknown := outcomeOf(d.Err)
+	unknown, err := outcomeOf(d.Err)
 	var out [delivered]*run.Message
 	for len(batch) > 0 {
 		n := min(len(batch), delivered)
