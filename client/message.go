@@ -13,7 +13,8 @@ type Header = record.Header
 // delivered; until then it must not be changed, and afterwards it may be used again.
 //
 // On 64-bit machines the fields lie in three cache lines: what is sent, what goes with it, and what
-// the outcome is about, so that delivering an outcome touches one of them.
+// the outcome is about (a message's time, to know how long it took, among it), so that delivering an
+// outcome touches one of them.
 type ProducerMessage struct {
 	// Topic is where the message goes.
 	Topic string
@@ -22,11 +23,11 @@ type ProducerMessage struct {
 	Key, Value []byte
 
 	Headers []Header
-	// Timestamp is the time of the message, to the millisecond. The zero value means the time
-	// the message reached its batch, read once for a run of messages.
-	Timestamp time.Time
-	one       [1]*ProducerMessage // a run of this message alone, without an allocation
-	_         [8]byte
+	// Metadata belongs to the caller and is not sent.
+	Metadata any
+	one      [1]*ProducerMessage // a run of this message alone, without an allocation
+	waited   int64               // see Waited; nanoseconds since origin, 0: it did not wait
+	_        [8]byte
 
 	// Partition is read by the manual partitioner, and written with the outcome: the partition
 	// the message was sent to, −1 when it never got one.
@@ -35,11 +36,11 @@ type ProducerMessage struct {
 	// Offset is written with the outcome: the offset in the partition, −1 where the broker does
 	// not tell (acks=0, failures, some duplicates).
 	Offset int64
-	// Metadata belongs to the caller and is not sent.
-	Metadata any
+	// Timestamp is the time of the message, to the millisecond. The zero value means the time
+	// the message reached its batch, read once for a run of messages.
+	Timestamp time.Time
 	// Where the outcome goes; set by the entry points.
 	sink     deliveries
-	waited   int64 // see Waited; nanoseconds since origin, 0: it did not wait
 	way      way
 	placed   bool   // Partition is decided
 	accepted moment // when, if it had to wait for its batch; else 0

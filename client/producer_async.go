@@ -192,7 +192,10 @@ func (p *AsyncProducer) admit(ctx context.Context, run []*ProducerMessage, sink 
 	}
 	size := int64(0)
 	for _, m := range run {
-		m.sink, m.way, m.placed, m.accepted, m.waited = sink, kind, false, 0, 0
+		m.sink, m.way, m.placed, m.accepted = sink, kind, false, 0
+		if m.waited != 0 {
+			m.waited = 0 // rarely: its cache line is written for nothing else
+		}
 		m.size = uint32(min(m.payloadBytes(), math.MaxUint32))
 		size += int64(m.size)
 	}

@@ -13,21 +13,26 @@ import (
 // until the leader's broker producer takes them, so that they move with the partition when the
 // leader does.
 type partitionProducer struct {
-	producer   *AsyncProducer
-	topic      string
-	number     int32
-	size       *sizeLimit // of the topic
-	stage      stage
-	remembered bool // by the producer, whose mu guards it
+	producer *AsyncProducer
+	topic    string
+	number   int32
+	listed   atomic.Bool // in the broker producer's list of partitions to look at; written with mu held
+	size     *sizeLimit  // of the topic
+	stage    stage
 
 	mu   sync.Mutex
 	room sync.Cond // signalled when a batch was taken or decided, and on abort
 
-	broker    *brokerProducer // the leader's; nil while it is not known
-	counted   weight          // of what waits here, as broker counts it
-	resolving bool            // a goroutine looks for the leader
-	listed    atomic.Bool     // in the broker producer's list of partitions to look at; written with mu held
-	taken     int             // the broker producer's turn in which a batch was last taken
+	remembered bool // by the producer, whose mu guards it
+	resolving  bool // a goroutine looks for the leader
+	held       bool // take found something that could not leave yet; see holds
+	// draining is set when a batch is to be sent again: nothing of this partition leaves until
+	// everything in flight has come back, so that batches leave in order again.
+	draining bool
+
+	broker  *brokerProducer // the leader's; nil while it is not known
+	counted weight          // of what waits here, as broker counts it
+	taken   int             // the broker producer's turn in which a batch was last taken
 
 	building *batch   // not sealed; nil when nothing waits
 	sealed   []*batch // full ones and those to send again, by ordinal
@@ -36,10 +41,6 @@ type partitionProducer struct {
 	on       *conn.Conn // which the last batch left on
 	flying   []*batch   // those in flight
 	trouble  *trouble   // made when there is some
-	// draining is set when a batch is to be sent again: nothing of this partition leaves until
-	// everything in flight has come back, so that batches leave in order again.
-	draining bool
-	held     bool // take found something that could not leave yet; see holds
 	numbers  numbering
 	round    int       // of the last transaction that the partition was added to
 	notUntil time.Time // end of the backoff
