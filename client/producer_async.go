@@ -45,7 +45,7 @@ type AsyncProducer struct {
 	parts   []*partitionProducer // all of them, to be woken when the producer is cut short
 	brokers map[int32]*brokerProducer
 
-	stages  sync.WaitGroup // stage and leader look-up goroutines
+	stages  goroutines     // stage and leader look-up goroutines
 	senders sync.WaitGroup // run of the broker producers
 	close   sync.Once
 	cut     atomic.Pointer[context.CancelCauseFunc] // ends the waiting of the closing; set with closing

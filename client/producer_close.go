@@ -108,6 +108,7 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 		p.results.err = late
 	}
 	p.results.end(ctx)
+	p.stages.wait() // the dispatcher may have started one until it ended
 	if p.cfg.Producer.NewPartitioner != nil {
 		userCode.Add(-1)
 	}
@@ -120,7 +121,7 @@ func (p *AsyncProducer) shutDown(ctx context.Context) {
 func (p *AsyncProducer) awaitGoroutines(ctx context.Context) {
 	over := make(chan struct{})
 	go func() { // owned by this call, which waits for it
-		p.stages.Wait()
+		p.stages.wait()
 		p.senders.Wait()
 		close(over)
 	}()

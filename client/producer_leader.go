@@ -13,7 +13,7 @@ func (p *partitionProducer) resolveLater(cause error) {
 		return
 	}
 	p.resolving = true
-	p.producer.stages.Add(1)
+	p.producer.stages.started()
 	// Owned by the partition; ends when the leader is known, when nothing is left to send, or
 	// when the producer is aborted; the producer's Close waits.
 	go p.resolve(cause)
@@ -21,7 +21,7 @@ func (p *partitionProducer) resolveLater(cause error) {
 
 // resolve looks for the leader until it is known, failing what runs out of time or tries.
 func (p *partitionProducer) resolve(cause error) {
-	defer p.producer.stages.Done()
+	defer p.producer.stages.ended()
 	defer func() {
 		if v := recover(); v != nil {
 			p.mu.Lock()

@@ -72,13 +72,13 @@ func (l *sizeLimit) askLocked() {
 		return
 	}
 	l.asking, l.asked = true, true
-	l.producer.stages.Add(1)
+	l.producer.stages.started()
 	// Owned by the producer; bounded by Admin.Timeout and the producer's life; Close waits.
 	go l.find()
 }
 
 func (l *sizeLimit) find() {
-	defer l.producer.stages.Done()
+	defer l.producer.stages.ended()
 	n, err := l.producer.client.maxMessageBytes(l.producer.life, l.topic)
 	if log := l.producer.cfg.Logger; err != nil && log != nil && !l.producer.aborted() {
 		log.Warn("a topic's max.message.bytes could not be found out", "topic", l.topic, "error", err)

@@ -20,7 +20,7 @@ type stage struct {
 	// then a run is handled at the price of a message. 0: none.
 	gather int
 	worker worker
-	wg     *sync.WaitGroup // counts the stage's goroutine; the producer's Close waits on it
+	wg     *goroutines // counts the stage's goroutine; the producer's Close waits on it
 
 	// alone is the length of the run in the hand of the only one who has to do with the stage,
 	// whose queue is empty; 0 when nobody has; shared while what mu guards says it. A stage that
@@ -49,7 +49,7 @@ type worker interface {
 	gathers(first *ProducerMessage)
 }
 
-func (s *stage) init(bound int, wg *sync.WaitGroup, w worker) {
+func (s *stage) init(bound int, wg *goroutines, w worker) {
 	s.bound, s.wg, s.worker = max(bound, 1), wg, w
 }
 
@@ -237,7 +237,7 @@ func (s *stage) finishInline(chunk int, left []*ProducerMessage) {
 		s.rest()
 		return
 	}
-	s.wg.Add(1)
+	s.wg.started()
 	// Owned by the stage; ends when its queue is empty, which handle sees to when the producer
 	// is aborted; the producer's Close waits.
 	go s.drain()
@@ -245,7 +245,7 @@ func (s *stage) finishInline(chunk int, left []*ProducerMessage) {
 
 // drain handles what is queued until nothing is.
 func (s *stage) drain() {
-	defer s.wg.Done()
+	defer s.wg.ended()
 	for {
 		s.mu.Lock()
 		if len(s.queue) == 0 {
