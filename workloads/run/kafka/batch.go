@@ -106,11 +106,7 @@ func (batchResults) DeliveredBatch(batch []*client.BatchMessage, d client.Delive
 		n := min(len(batch), delivered)
 		for i, m := range batch[:n] {
 			s := m.Metadata.(*batchSlot)
-			s.Partition, s.Err, s.Unknown = m.Partition, err, unknown
-			if room := m.Waited(); !room.IsZero() {
-				s.Accepted = max(s.Accepted, p.target.since(room))
-			}
-			out[i] = &s.Message
+			out[i] = p.target.decided(&s.Message, m.Partition, m.Waited(), unknown, err)
 		}
 		p.out.Decided(out[:n], written, acked)
 		batch = batch[n:]

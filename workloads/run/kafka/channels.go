@@ -66,13 +66,9 @@ func readAll[T any](p *channelProducer, from <-chan T, split func(T) (*client.Pr
 		add := func(v T) {
 			m, err := split(v)
 			s := m.Metadata.(*slot)
-			s.Partition = m.Partition
-			s.Unknown, s.Err = outcomeOf(err)
 			s.Accepted = max(s.Accepted, s.roomAt.Load())
-			if room := m.Waited(); !room.IsZero() {
-				s.Accepted = max(s.Accepted, p.target.since(room))
-			}
-			out[n] = &s.Message
+			unknown, err := outcomeOf(err)
+			out[n] = p.target.decided(&s.Message, m.Partition, m.Waited(), unknown, err)
 			n++
 		}
 		add(first)

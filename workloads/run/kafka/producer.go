@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/kbench/kbench/client"
 	"github.com/kbench/kbench/results"
@@ -206,6 +207,14 @@ func outcomeOf(err error) (unknown bool, failed error) {
 	return errors.Is(err, client.ErrOutcomeUnknown), failure{err}
 }
 
+// decided fills in what became of a message, whichever form sent it. waited is when there was room
+// for it, zero when it did not have to wait: only then was it accepted.
+func (t *Target) decided(m *run.Message, partition int32, waited time.Time, unknown bool, err error) *run.Message {
+	m.Partition, m.Err, m.Unknown = partition, err, unknown
+	m.Accepted = max(m.Accepted, t.since(waited))
+	return m
+}
+
 // instants are when the request of a delivery left and when its outcome was known, on the engine's
 // clock.
 func (t *Target) instants(d client.Delivery) (written, acked int64) {
@@ -227,11 +236,7 @@ func (p *producer) Delivered(batch []*client.ProducerMessage, d client.Delivery)
 		n := min(len(batch), delivered)
 		for i, m := range batch[:n] {
 			s := m.Metadata.(*slot)
-			s.Partition, s.Err, s.Unknown = m.Partition, err, unknown
-			if room := m.Waited(); !room.IsZero() {
-				s.Accepted = max(s.Accepted, p.target.since(room))
-			}
-			out[i] = &s.Message
+			out[i] = p.target.decided(&s.Message, m.Partition, m.Waited(), unknown, err)
 		}
 		p.out.Decided(out[:n], written, acked)
 		batch = batch[n:]
