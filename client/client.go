@@ -267,11 +267,7 @@ func (c *Client) partition(ctx context.Context, topic string, partition int32) (
 	if err != nil {
 		return partitionMeta{}, err
 	}
-	if partition < 0 || int(partition) >= len(t.partitions) {
-		return partitionMeta{}, fmt.Errorf("%w: topic %q has partitions 0 to %d, not %d",
-			ErrPartitionInvalid, topic, len(t.partitions)-1, partition)
-	}
-	return t.partitions[partition], nil
+	return t.partition(topic, partition)
 }
 
 // leader is Leader with the leader's epoch.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -54,6 +55,29 @@ func (p *partitionMeta) offline() []int32  { return p.nodes[p.off:] }
 // broker; the next one is believed (a topic may have been deleted and made again, or an unclean
 // election may have lost the epoch).
 const maxStale = 5
+
+// has says whether anything is known of a partition.
+func (m *metadata) has(tp topicPartition) bool {
+	t := m.topics[tp.topic]
+	return t != nil && tp.id >= 0 && int(tp.id) < len(t.partitions)
+}
+
+// look is what is known of a partition, or what the cluster said instead, without asking it.
+func (m *metadata) look(tp topicPartition) (partitionMeta, error) {
+	t := m.topics[tp.topic]
+	if t == nil || len(t.partitions) == 0 {
+		return partitionMeta{}, topicError(tp.topic, t)
+	}
+	return t.partition(tp.topic, tp.id)
+}
+
+func (t *topicMeta) partition(topic string, id int32) (partitionMeta, error) {
+	if id < 0 || int(id) >= len(t.partitions) {
+		return partitionMeta{}, fmt.Errorf("%w: topic %q has partitions 0 to %d, not %d",
+			ErrPartitionInvalid, topic, len(t.partitions)-1, id)
+	}
+	return t.partitions[id], nil
+}
 
 func emptyMetadata() *metadata {
 	return &metadata{controller: -1, brokers: map[int32]brokerMeta{}, topics: map[string]*topicMeta{}}

@@ -73,7 +73,7 @@ func logOf(t testing.TB, c *broker.Cluster, partition int32) (keys, values []str
 		req := kmsg.NewPtrFetchRequest()
 		req.MaxBytes, req.MaxWaitMillis = 50<<20, 10
 		ft := kmsg.NewFetchRequestTopic()
-		ft.Topic = "t"
+		ft.Topic, ft.TopicID = "t", cl.meta.Load().topics["t"].id
 		fp := kmsg.NewFetchRequestTopicPartition()
 		fp.Partition, fp.FetchOffset, fp.PartitionMaxBytes = partition, at, 50<<20
 		ft.Partitions = append(ft.Partitions, fp)

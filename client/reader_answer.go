@@ -17,66 +17,107 @@ const (
 	leaderFor  = 30 * time.Second
 )
 
-// takeIn takes in a decoded answer, partition by partition.
-func (s *source) takeIn(now time.Time) {
+// takeIn takes in a decoded answer, partition by partition, and says whether there was anything
+// in it.
+func (s *source) takeIn(now time.Time) (news bool) {
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := wire.ErrorFor(s.resp.Code); err != nil {
+	switch s.session.Answered(s.resp.Code, s.resp.Session) {
+	case fetch.Again:
+		return false
+	case fetch.Bad:
 		for _, p := range s.parts {
-			r.failLocked(p, &addressError{s.broker.addr, err}, now)
+			r.failLocked(p, &addressError{s.broker.addr, wire.ErrorFor(s.resp.Code)}, now)
 		}
-		return
+		return true
 	}
 	some := false
 	for i := range s.resp.Partitions {
 		a := &s.resp.Partitions[i]
-		p := s.parts[a.Partition]
-		if p == nil || p.asked.round != s.round || string(a.Topic) != r.cfg.Topic {
+		p := s.answered(a)
+		if p == nil || !s.session.Takes(p.member) {
 			continue // not asked for, or not wanted any more
 		}
-		p.asked.round, some = 0, true
-		if p.asked.version == p.Version {
-			s.takeLocked(p, a, now)
+		some = true
+		if s.takeLocked(p, a, now) {
+			news = true
 		}
 	}
-	if some {
-		return // brokers may leave out what they had no room for
+	if !some && !s.session.Incremental() { // brokers may leave out what they had no room for
+		for _, p := range s.parts {
+			if s.session.Takes(p.member) {
+				r.failLocked(p, &addressError{s.broker.addr, errLeftOut}, now)
+			}
+		}
 	}
+	s.leaveFollowers(now)
+	return news
+}
+
+// answered is the partition that a part of an answer is about, nil when there is none here.
+func (s *source) answered(a *fetch.Answered) *partition {
+	if s.call.Version < fetch.FirstByID {
+		return s.parts[topicPartition{string(a.Topic), a.Partition}]
+	}
+	p := s.parts[topicPartition{s.topics[a.TopicID], a.Partition}]
+	if p == nil || p.topicID != a.TopicID {
+		return nil
+	}
+	return p
+}
+
+// leaveFollowers gives back partitions that have been read from a follower for long enough: the
+// leader says anew where they are to be read.
+func (s *source) leaveFollowers(now time.Time) {
+	if s.moveOn.IsZero() || now.Before(s.moveOn) {
+		return
+	}
+	s.moveOn = time.Time{}
 	for _, p := range s.parts {
-		if p.asked.round == s.round {
-			r.failLocked(p, &addressError{s.broker.addr, errLeftOut}, now)
+		switch {
+		case p.replica < 0:
+		case now.Before(p.expires):
+			if s.moveOn.IsZero() || p.expires.Before(s.moveOn) {
+				s.moveOn = p.expires
+			}
+		default:
+			p.replica = -1
+			s.r.looseLocked(p, false)
 		}
 	}
 }
 
-// takeLocked takes in the answer about one partition.
-func (s *source) takeLocked(p *partition, a *fetch.Answered, now time.Time) {
+// takeLocked takes in the answer about one partition, and says whether it changes anything.
+func (s *source) takeLocked(p *partition, a *fetch.Answered, now time.Time) bool {
 	r := s.r
 	err := wire.ErrorFor(a.Code)
+	if err == nil && !a.Diverging { // true whatever it was asked for
+		p.hwm, p.logStart = a.HighWatermark, a.LogStart
+		if r.consume.IsolationLevel == ReadCommitted && a.LastStableOffset >= 0 {
+			p.hwm = min(p.hwm, a.LastStableOffset)
+		}
+	}
+	sent, version := p.member.Sent()
 	switch {
+	case version != p.Version:
+		return true
 	case errors.Is(err, wire.ErrOffsetOutOfRange):
 		s.outsideLocked(p, now)
-		return
 	case err != nil:
 		r.failLocked(p, &addressError{s.broker.addr, err}, now)
 		s.hintLocked(p, a)
-		return
-	}
-	p.hwm, p.logStart = a.HighWatermark, a.LogStart
-	if r.consume.IsolationLevel == ReadCommitted && a.LastStableOffset >= 0 {
-		p.hwm = min(p.hwm, a.LastStableOffset)
-	}
-	if a.PreferredReplica >= 0 && a.PreferredReplica != s.broker.ID() && r.consume.Rack != "" {
+	case a.Diverging && (sent.LastEpoch < 0 || a.DivergingEpoch < 0 || a.DivergingEnd < 0):
+		r.failLocked(p, &addressError{s.broker.addr, errDiverging}, now)
+	case a.Diverging:
+		s.truncatedLocked(p, a.DivergingEpoch, a.DivergingEnd, now)
+	case a.PreferredReplica >= 0 && a.PreferredReplica != s.broker.ID() && r.consume.Rack != "":
 		p.replica, p.expires = a.PreferredReplica, now.Add(replicaFor)
 		r.looseLocked(p, false)
-		return
+	default:
+		return s.recordsLocked(p, a, sent, now)
 	}
-	s.recordsLocked(p, a, now)
-	if p.src == s && p.replica >= 0 && now.After(p.expires) {
-		p.replica = -1
-		r.looseLocked(p, false)
-	}
+	return true
 }
 
 // hintLocked takes in that a broker which does not lead a partition knows who does (KIP-951): the
@@ -85,7 +126,7 @@ func (s *source) hintLocked(p *partition, a *fetch.Answered) {
 	if a.Leader < 0 || a.Leader == s.broker.ID() || p.Failures > 1 || !p.lost() || s.r.client.node(a.Leader) == nil {
 		return
 	}
-	s.r.client.moved(s.r.cfg.Topic, p.id, a.Leader, a.LeaderEpoch)
+	s.r.client.moved(p.topic, p.id, a.Leader, a.LeaderEpoch)
 	p.refresh, p.Until = false, time.Time{}
 }
 
@@ -93,32 +134,52 @@ func (s *source) hintLocked(p *partition, a *fetch.Answered) {
 // the leader to say: a follower may only be behind.
 func (s *source) outsideLocked(p *partition, now time.Time) {
 	p.Outside()
+	p.lastEpoch = -1 // a broker that does not know the epoch says the same
+	s.needs = true
 	s.r.stats.Errors++
-	s.r.log.Info("offset out of range", "topic", s.r.cfg.Topic, "partition", p.id, "offset", p.Next)
+	s.r.log.Info("offset out of range", "topic", p.topic, "partition", p.id, "offset", p.Next)
 	if p.replica >= 0 {
 		p.backToLeader(now)
 		s.r.looseLocked(p, false)
 	}
 }
 
-// recordsLocked queues the records of one partition and moves its position behind them.
-func (s *source) recordsLocked(p *partition, a *fetch.Answered, now time.Time) {
+// recordsLocked queues the records of one partition and moves its position behind them. It returns
+// false when there is nothing in it.
+func (s *source) recordsLocked(p *partition, a *fetch.Answered, sent fetch.Asked, now time.Time) bool {
 	r := s.r
-	from := p.asked.offset
+	from := sent.Offset
 	e := fetch.Measure(a.Records, from)
 	switch {
 	case e.Stuck(from) && e.Cut && e.Batches == 0:
-		if wider := e.Wider(p.asked.bound, r.rules.limit); wider > p.asked.bound {
+		if wider := e.Wider(int(sent.MaxBytes), r.rules.limit); wider > int(sent.MaxBytes) {
 			p.Widened = wider
-			return
+			s.changed(p)
+			return true
 		}
 		r.failLocked(p, fmt.Errorf("%w (the batch has %d bytes)", errCut, e.Need), now)
-		return
+		return true
 	case e.Stuck(from):
 		r.failLocked(p, &addressError{s.broker.addr, errStuck}, now)
-		return
+		return true
+	}
+	if p.Widened > 0 {
+		s.widest = 0
 	}
 	p.Advance(e)
+	if e.Epoch >= 0 {
+		p.lastEpoch = e.Epoch
+	}
+	if e.Next != from || int(sent.MaxBytes) != r.rules.partBytes {
+		s.changed(p)
+	}
+	s.queueLocked(p, a, e, from)
+	return e.Next != from || e.Err != nil
+}
+
+// queueLocked leaves to the consumer what e measures.
+func (s *source) queueLocked(p *partition, a *fetch.Answered, e fetch.Extent, from int64) {
+	r := s.r
 	records := a.Records[:e.Bytes:e.Bytes]
 	if e.Err != nil {
 		// The consumer comes to the damage in its turn, after what stands before it.
@@ -136,89 +197,4 @@ func (s *source) recordsLocked(p *partition, a *fetch.Answered, now time.Time) {
 	})
 	r.batches += e.Batches
 	signal(r.ready)
-}
-
-// resolve asks the broker, which leads them, for the offsets that partitions need.
-func (s *source) resolve() {
-	type asked struct {
-		p           *partition
-		version     uint32
-		first, last *OffsetAnswer
-	}
-	r := s.r
-	var all []asked
-	var firsts, lasts []offsetAsk
-	r.mu.Lock()
-	for _, p := range s.parts {
-		a := asked{p: p, version: p.Version}
-		ask := func(at int64) *OffsetAnswer {
-			return &OffsetAnswer{OffsetQuery: OffsetQuery{r.cfg.Topic, p.id, at}, Offset: -1}
-		}
-		if p.Need == fetch.FindFirst || p.Need == fetch.FindRange {
-			a.first = ask(OffsetOldest)
-			firsts = append(firsts, offsetAsk{a.first, p.epoch})
-		}
-		if p.Need == fetch.FindLast || p.Need == fetch.FindRange {
-			a.last = ask(OffsetNewest)
-			lasts = append(lasts, offsetAsk{a.last, p.epoch})
-		}
-		if p.Need != fetch.Nothing {
-			all = append(all, a)
-		}
-	}
-	r.mu.Unlock()
-	for _, asks := range [][]offsetAsk{firsts, lasts} {
-		if len(asks) > 0 {
-			listOffsets(r.life, s.conn.Do, r.consume.IsolationLevel, asks)
-		}
-	}
-	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range all {
-		if a.p.src == s && a.p.Version == a.version {
-			s.resolvedLocked(a.p, a.first, a.last, now)
-		}
-	}
-}
-
-// resolvedLocked takes in what the leader says about the ends of one partition's log; what was
-// not asked for is nil.
-func (s *source) resolvedLocked(p *partition, first, last *OffsetAnswer, now time.Time) {
-	r := s.r
-	ends := [2]int64{-1, -1}
-	for i, a := range []*OffsetAnswer{first, last} {
-		if a == nil {
-			continue
-		}
-		err := a.Err
-		if err == nil && a.Offset < 0 {
-			err = &answerError{fmt.Sprintf("the leader says that the log ends at %d", a.Offset)}
-		}
-		if err != nil {
-			r.failLocked(p, &addressError{s.broker.addr, err}, now)
-			return
-		}
-		ends[i] = a.Offset
-	}
-	before, need := p.Next, p.Need
-	if !p.Resolved(ends[0], ends[1], r.policy) {
-		r.failLocked(p, &OffsetOutOfRangeError{Offset: before, First: ends[0], Last: ends[1]}, now)
-		return
-	}
-	switch {
-	case need == fetch.FindRange && p.Next == before:
-		// In the log after all: the broker was behind, or is not the leader any more.
-		p.Failed(now, r.backoff)
-		r.looseLocked(p, true)
-		return
-	case need == fetch.FindRange:
-		r.log.Warn("moved to an end of the log", "topic", r.cfg.Topic, "partition", p.id, "from", before, "to", p.Next)
-		r.stats.Resets++
-		// What was fetched before is delivered before the position moves.
-		r.queue.push(block{p: p, version: p.Version, from: p.Next})
-		signal(r.ready)
-	default:
-		p.pos = p.Next
-	}
 }

@@ -99,7 +99,10 @@ func (r *Reader) fill(buf []Message) (int, error) {
 			continue // SetOffset came in between: what was read is not wanted any more
 		}
 		if err != nil {
-			return 0, r.damaged(err)
+			if err = r.damaged(err); err == nil {
+				continue
+			}
+			return 0, err
 		}
 		if n > 0 {
 			return n, nil
@@ -113,6 +116,10 @@ func (r *Reader) current() (next int64, ok bool, err error) {
 	c := &r.cur
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.failed != nil {
+		r.againLocked() // for whoever else waits
+		return 0, false, r.failed
+	}
 	for {
 		if p := c.block.p; p != nil && p.Version == c.block.version && !c.empty() {
 			return p.pos, true, nil
@@ -120,7 +127,7 @@ func (r *Reader) current() (next int64, ok bool, err error) {
 		c.drop()
 		if r.queue.n == 0 {
 			r.roomLocked()
-			if r.moving == 0 {
+			if r.standsStillLocked() {
 				return 0, false, r.lastErr
 			}
 			return 0, false, nil
@@ -155,6 +162,9 @@ func (r *Reader) publish(read []Message, next int64) bool {
 		return false
 	}
 	p.pos = next
+	if len(read) > 0 {
+		p.posEpoch = read[len(read)-1].LeaderEpoch
+	}
 	r.stats.Messages += int64(len(read))
 	r.stats.Bytes += int64(bytes)
 	if !r.cur.empty() {
@@ -163,11 +173,15 @@ func (r *Reader) publish(read []Message, next int64) bool {
 	return true
 }
 
-// damaged stops the cursor's partition at what cannot be read. Called with take.
+// damaged stops the cursor's partition at what cannot be read, unless that is not wanted any more.
+// Called with take.
 func (r *Reader) damaged(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.cur.block.p
+	if p.Version != r.cur.block.version {
+		return nil
+	}
 	failure := r.errorLocked(p, err)
 	r.stats.Errors++
 	r.stopLocked(p, failure)
@@ -178,10 +192,13 @@ func (r *Reader) damaged(err error) error {
 
 // againLocked leaves a token for the next consumer when something is there to read.
 func (r *Reader) againLocked() {
-	if r.queue.n > 0 || !r.cur.empty() || r.moving == 0 {
+	if r.queue.n > 0 || !r.cur.empty() || r.standsStillLocked() || r.failed != nil {
 		signal(r.ready)
 	}
 }
+
+// standsStillLocked says that there are partitions and that each of them was stopped by a failure.
+func (r *Reader) standsStillLocked() bool { return r.moving == 0 && len(r.parts) > 0 }
 
 // signal leaves a token unless one is there.
 func signal(c chan struct{}) {

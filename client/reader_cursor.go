@@ -200,7 +200,8 @@ func (r *Reader) show(m *Message, rec *record.Record) error {
 		r.headers = all
 		headers = all[from:len(all):len(all)]
 	}
-	m.Topic, m.Partition, m.LeaderEpoch = r.cfg.Topic, r.cur.block.p.id, b.PartitionLeaderEpoch
+	p := r.cur.block.p // what is read of it here does not change
+	m.Topic, m.Partition, m.LeaderEpoch, m.generation = p.topic, p.id, b.PartitionLeaderEpoch, p.generation
 	m.Offset, m.HighWaterMark = b.Offset(rec), r.cur.block.hwm
 	m.Key, m.Value, m.Headers = rec.Key, rec.Value, headers
 	m.Time = time.UnixMilli(b.Timestamp(rec))

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"slices"
 	"time"
 )
 
@@ -9,14 +10,14 @@ import (
 func (r *Reader) direct() {
 	defer r.wg.Done()
 	for r.life.Err() == nil {
-		due, refresh, wait := r.lost(time.Now())
+		due, topics, wait := r.lost(time.Now())
 		if len(due) == 0 {
 			r.idle(wait)
 			continue
 		}
 		var err error
-		if refresh {
-			err = r.client.RefreshMetadata(r.life, r.cfg.Topic)
+		if len(topics) > 0 {
+			err = r.client.RefreshMetadata(r.life, topics...)
 		}
 		for _, p := range due {
 			r.place(p, err)
@@ -46,9 +47,10 @@ type placing struct {
 	replica int32
 }
 
-// lost are the partitions to be placed now, whether leaders must be asked for first, and how
-// long until the next one is due; 0: none is waiting.
-func (r *Reader) lost(now time.Time) (due []placing, refresh bool, wait time.Duration) {
+// lost are the partitions to be placed now, the topics whose leaders must be asked for first, and
+// how long until the next one is due; 0: none is waiting.
+func (r *Reader) lost(now time.Time) (due []placing, topics []string, wait time.Duration) {
+	known := r.client.meta.Load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.parts {
@@ -62,17 +64,24 @@ func (r *Reader) lost(now time.Time) (due []placing, refresh bool, wait time.Dur
 			continue
 		}
 		due = append(due, placing{p, p.Version, p.replica})
-		refresh = refresh || p.refresh
+		if p.refresh || !known.has(p.topicPartition) {
+			topics = append(topics, p.topic)
+		}
 		p.refresh = false
 	}
-	return due, refresh, wait
+	slices.Sort(topics)
+	return due, slices.Compact(topics), wait
 }
 
 // place finds a partition's broker. err is that of the refresh before.
 func (r *Reader) place(at placing, err error) {
 	var meta partitionMeta
+	var topicID [16]byte
 	if err == nil {
-		meta, err = r.client.partition(r.life, r.cfg.Topic, at.p.id)
+		known := r.client.meta.Load()
+		if meta, err = known.look(at.p.topicPartition); err == nil {
+			topicID = known.topics[at.p.topic].id
+		}
 	}
 	var b *Broker
 	if err == nil {
@@ -81,7 +90,7 @@ func (r *Reader) place(at placing, err error) {
 				err = errNoFollow
 			}
 		} else if b = r.client.node(meta.leader); b == nil {
-			err = leaderless(r.cfg.Topic, at.p.id, meta.err)
+			err = leaderless(at.p.topic, at.p.id, meta.err)
 		}
 	}
 	r.mu.Lock()
@@ -90,12 +99,14 @@ func (r *Reader) place(at placing, err error) {
 	if !p.lost() || p.Version != at.version || p.replica != at.replica {
 		return // moved meanwhile: it comes again
 	}
+	now := time.Now()
 	if err != nil {
-		r.failLocked(p, err, time.Now())
+		r.failLocked(p, err, now)
 		return
 	}
-	p.epoch = meta.epoch
-	r.sourceLocked(b).add(p)
+	if r.identifyLocked(p, topicID, meta.epoch, now) {
+		r.sourceLocked(b).add(p)
+	}
 }
 
 // sourceLocked is the source of a broker, started when there is none.

@@ -61,10 +61,11 @@ func (e *answerError) Error() string { return e.text }
 func (e *answerError) Class() wire.Class { return wire.Retriable | wire.RefreshMetadata }
 
 var (
-	errLeftOut  = &answerError{"the broker left the partition out of its answer"}
-	errStuck    = &answerError{"the broker answered with records from before the position only"}
-	errCut      = &answerError{"the broker cut the first batch in two, and net.maxResponseBytes does not allow to ask for more"}
-	errNoFollow = &answerError{"the replica that the leader named to read from is not known, or not in service"}
+	errLeftOut   = &answerError{"the broker left the partition out of its answer"}
+	errStuck     = &answerError{"the broker answered with records from before the position only"}
+	errCut       = &answerError{"the broker cut the first batch in two, and net.maxResponseBytes does not allow to ask for more"}
+	errDiverging = &answerError{"the broker says that the log parts from the one that was read, and not properly where"}
+	errNoFollow  = &answerError{"the replica that the leader named to read from is not known, or not in service"}
 )
 
 // suspectTries is how many answers in a row may be broken or damaged before that is reported.
@@ -97,6 +98,11 @@ const (
 	silence         // the reader is closing
 )
 
+// goneErrors say that a topic or partition is not there. Brokers may be behind in that.
+var goneErrors = []error{
+	wire.ErrUnknownTopicOrPartition, wire.ErrUnknownTopicID, wire.ErrInconsistentTopicID, ErrTopicUnknown, ErrPartitionInvalid,
+}
+
 // judge decides about the given number of failures in a row, the last of which is err.
 func (r *Reader) judge(err error, failures int) verdict {
 	switch {
@@ -104,7 +110,7 @@ func (r *Reader) judge(err error, failures int) verdict {
 		return silence
 	case suspect(err):
 		return giveUpAfter(failures, suspectTries)
-	case errors.Is(err, wire.ErrUnknownTopicOrPartition):
+	case slices.ContainsFunc(goneErrors, func(gone error) bool { return errors.Is(err, gone) }):
 		return giveUpAfter(failures, r.client.cfg.Metadata.Retry.Max+1) // M6: deleted, most likely
 	case !passing(err):
 		return giveUp

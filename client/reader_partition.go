@@ -14,44 +14,54 @@ import (
 //   - lost: with the director, which finds its broker;
 //   - ended: the last answer ends in damage, which the consumer has not come to yet;
 //   - stopped: after a failure that was returned, until SetOffset.
+//
+// One that was revoked is in none of them: nothing refers to it but what is dropped for its version.
 type partition struct {
-	id int32
+	topicPartition
+	generation int32 // under which the group gave it, never changed; noGeneration without a group
 	fetch.Position
 	pos      int64 // of the next message to be delivered; negative: not resolved
+	posEpoch int32 // of the leader that wrote the message before pos; -1: unknown
 	hwm      int64 // high watermark as last seen; -1: not seen
 	logStart int64
 
 	src     *source
 	ended   bool
 	stopped bool
-	refresh bool // leaders must be asked for before it is tried again
-	epoch   int32
+	member  *fetch.Member // of the source's session
+	refresh bool          // leaders must be asked for before it is tried again
+
+	topicID   [16]byte // as last seen; zero: not known
+	epoch     int32    // of the leader; -1: unknown
+	lastEpoch int32    // of the leader that wrote the record before Next; -1: unknown
+	checked   int32    // the leader epoch under which the log was found to be the one read
 
 	replica int32 // node to read from as the leader said (KIP-392); -1: the leader
 	// expires is until when the replica is read from; with the leader, until when it is not asked
 	// for another one.
 	expires time.Time
-
-	// asked is what the request in flight asked for; round is the source's, 0 for none.
-	asked struct {
-		round   int64
-		version uint32
-		offset  int64
-		bound   int
-	}
 }
+
+func newPartition(at assignedAt, generation int32) *partition {
+	p := &partition{
+		topicPartition: at.topicPartition, generation: generation,
+		pos: at.offset, posEpoch: at.leaderEpoch, hwm: -1, logStart: -1,
+		replica: -1, epoch: -1, lastEpoch: at.leaderEpoch, checked: -1,
+	}
+	p.MoveTo(at.offset)
+	return p
+}
+
+func (p *partition) position() positionAt { return positionAt{p.topicPartition, p.pos, p.posEpoch} }
 
 func (p *partition) lost() bool { return p.src == nil && !p.ended && !p.stopped }
 
 // leave takes the partition from its source.
 func (p *partition) leave() {
 	if p.src != nil {
-		delete(p.src.parts, p.id)
-		p.src.changed = true
-		signal(p.src.wake)
+		p.src.remove(p)
 	}
-	p.src = nil
-	p.asked.round = 0
+	p.src, p.member = nil, nil
 }
 
 // backToLeader leaves a follower, if it is one that is read from, for a while.
@@ -79,7 +89,7 @@ func (r *Reader) failLocked(p *partition, err error, now time.Time) {
 		p.leave()
 		return
 	}
-	r.errLog.Warn("fetching failed", "topic", r.cfg.Topic, "partition", p.id, "offset", p.Next,
+	r.errLog.Warn("fetching failed", "topic", p.topic, "partition", p.id, "offset", p.Next,
 		"failuresInARow", p.Failures, "error", err)
 	switch failure := r.errorLocked(p, err); v {
 	case giveUp:
@@ -93,14 +103,29 @@ func (r *Reader) failLocked(p *partition, err error, now time.Time) {
 		return
 	case tellOn:
 		failure.Passing = true
-		r.queue.push(block{p: p, version: p.Version, err: failure})
+		if last := r.queue.lastOf(p); last != nil && last.err != nil {
+			last.err = failure // nobody has read of the one before
+		} else {
+			r.queue.push(block{p: p, version: p.Version, err: failure})
+		}
 		signal(r.ready)
 	}
 	r.looseLocked(p, wire.Classify(err).Has(wire.RefreshMetadata))
 }
 
+// queueMoveLocked makes a partition's position jump to Next: what was fetched before is delivered
+// before that.
+func (r *Reader) queueMoveLocked(p *partition) {
+	if last := r.queue.lastOf(p); last != nil && last.err == nil && len(last.records) == 0 {
+		last.from = p.Next
+	} else {
+		r.queue.push(block{p: p, version: p.Version, from: p.Next})
+	}
+	signal(r.ready)
+}
+
 func (r *Reader) errorLocked(p *partition, err error) *ReadError {
-	return &ReadError{Topic: r.cfg.Topic, Partition: p.id, Offset: p.pos, Err: err}
+	return &ReadError{Topic: p.topic, Partition: p.id, Offset: p.pos, Err: err}
 }
 
 // stopLocked makes a partition stand still, and drops what was fetched of it.
@@ -112,34 +137,35 @@ func (r *Reader) stopLocked(p *partition, failure *ReadError) {
 		r.moving--
 	}
 	r.lastErr = failure
-	r.purgeLocked(p)
+	r.purgeLocked(func(q *partition) bool { return q == p })
 }
 
 // seekLocked moves a partition, whatever state it is in.
 func (r *Reader) seekLocked(p *partition, offset int64) {
 	p.MoveTo(offset)
-	p.pos = offset
+	p.pos, p.posEpoch, p.lastEpoch = offset, -1, -1
 	if p.stopped {
 		r.moving++
 	}
 	p.stopped, p.ended = false, false
-	r.purgeLocked(p)
+	r.purgeLocked(func(q *partition) bool { return q == p })
 	if p.src != nil {
-		p.asked.round = 0
+		p.src.changed(p)
 		signal(p.src.wake)
 		return
 	}
 	signal(r.wakeDirector)
 }
 
-// purgeLocked drops what is queued of a partition.
-func (r *Reader) purgeLocked(p *partition) {
+// purgeLocked drops what is queued of some partitions.
+func (r *Reader) purgeLocked(of func(*partition) bool) {
 	r.queue.purge(func(b *block) bool {
-		if b.p == p {
-			r.batches -= b.batches
-			b.buf.release()
+		if !of(b.p) {
+			return false
 		}
-		return b.p == p
+		r.batches -= b.batches
+		b.buf.release()
+		return true
 	})
 	r.roomLocked()
 }

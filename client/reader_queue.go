@@ -37,6 +37,16 @@ func (q *blocks) push(b block) {
 
 func (q *blocks) at(i int) *block { return &q.ring[(q.first+i)%len(q.ring)] }
 
+// lastOf is the last block of a partition; nil: there is none.
+func (q *blocks) lastOf(p *partition) *block {
+	for i := q.n - 1; i >= 0; i-- {
+		if b := q.at(i); b.p == p {
+			return b
+		}
+	}
+	return nil
+}
+
 func (q *blocks) pop() block {
 	b := *q.at(0)
 	*q.at(0) = block{}

@@ -23,9 +23,12 @@ type script struct {
 	fetch func(req rawserver.Request, ask kmsg.FetchRequestTopicPartition, p *kmsg.FetchResponseTopicPartition) *rawserver.Reply
 	whole func(*kmsg.FetchResponse)    // has the last word on an answer
 	more  func(*kmsg.MetadataResponse) // has the last word on metadata
+	// epochs answers OffsetForLeaderEpoch about the partition.
+	epochs func(ask kmsg.OffsetForLeaderEpochRequestTopicPartition, p *kmsg.OffsetForLeaderEpochResponseTopicPartition)
 
 	mu      sync.Mutex
 	fetches []kmsg.FetchRequest
+	held    kmsg.FetchRequestTopic // what was asked for last, as a session has it
 	lists   int
 }
 
@@ -85,17 +88,33 @@ func (s *script) handle(addr string, raw rawserver.Request) rawserver.Reply {
 		resp := kmsg.NewPtrListOffsetsResponse()
 		resp.Topics = append(resp.Topics, topic)
 		return rawserver.Respond(raw, resp)
+	case *kmsg.OffsetForLeaderEpochRequest:
+		p := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+		ask := req.Topics[0].Partitions[0]
+		p.LeaderEpoch, p.EndOffset = ask.LeaderEpoch, s.last
+		if s.epochs != nil {
+			s.epochs(ask, &p)
+		}
+		topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		topic.Topic, topic.Partitions = "in", append(topic.Partitions, p)
+		resp := kmsg.NewPtrOffsetForLeaderEpochResponse()
+		resp.Topics = append(resp.Topics, topic)
+		return rawserver.Respond(raw, resp)
 	case *kmsg.FetchRequest:
 		s.mu.Lock()
 		s.fetches = append(s.fetches, *req)
+		if len(req.Topics) > 0 {
+			s.held = req.Topics[0]
+		}
+		held := s.held
 		s.mu.Unlock()
 		p := kmsg.NewFetchResponseTopicPartition()
 		p.HighWatermark, p.LastStableOffset, p.RecordBatches = s.last, s.last, []byte{}
-		if reply := s.fetch(raw, req.Topics[0].Partitions[0], &p); reply != nil {
+		if reply := s.fetch(raw, held.Partitions[0], &p); reply != nil {
 			return *reply
 		}
 		topic := kmsg.NewFetchResponseTopic()
-		topic.Topic, topic.Partitions = "in", append(topic.Partitions, p)
+		topic.Topic, topic.TopicID, topic.Partitions = "in", held.TopicID, append(topic.Partitions, p)
 		resp := kmsg.NewPtrFetchResponse()
 		resp.Topics = append(resp.Topics, topic)
 		if s.whole != nil {

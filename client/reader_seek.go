@@ -13,8 +13,8 @@ import (
 // after a failure goes on. The new position is first fetched when the request that is under way
 // has been answered, within Consumer.MaxWait.
 func (r *Reader) SetOffset(offset int64) error {
-	for _, p := range r.parts {
-		if err := r.SetPartitionOffset(p.id, offset); err != nil {
+	for _, id := range r.cfg.partitions() {
+		if err := r.SetPartitionOffset(id, offset); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (r *Reader) SetPartitionOffset(partition int32, offset int64) error {
 }
 
 func (r *Reader) partitionLocked(id int32) (*partition, error) {
-	if p := r.byID[id]; p != nil {
+	if p := r.byPlace[topicPartition{r.cfg.Topic, id}]; p != nil {
 		return p, nil
 	}
 	return nil, fmt.Errorf("%w: the reader does not read partition %d of topic %q", ErrPartitionInvalid, id, r.cfg.Topic)
@@ -66,9 +66,17 @@ func (r *Reader) SetOffsetAt(ctx context.Context, t time.Time) error {
 
 // list asks for one offset of each partition; an error for one is an error for all.
 func (r *Reader) list(ctx context.Context, at int64) ([]OffsetAnswer, error) {
-	queries := make([]OffsetQuery, len(r.parts))
-	for i, p := range r.parts {
-		queries[i] = OffsetQuery{r.cfg.Topic, p.id, at}
+	positions := r.positions()
+	queries := make([]OffsetQuery, len(positions))
+	for i, p := range positions {
+		queries[i] = OffsetQuery{p.topic, p.id, at}
+	}
+	return r.listOf(ctx, queries)
+}
+
+func (r *Reader) listOf(ctx context.Context, queries []OffsetQuery) ([]OffsetAnswer, error) {
+	if len(queries) == 0 {
+		return nil, nil
 	}
 	answers, err := r.client.ListOffsets(ctx, r.consume.IsolationLevel, queries...)
 	if err != nil {
@@ -84,10 +92,13 @@ func (r *Reader) list(ctx context.Context, at int64) ([]OffsetAnswer, error) {
 
 // Offset is the offset of the next message that the application gets, or FirstOffset or
 // LastOffset until that was looked up. It is about the first of the reader's partitions; see
-// PartitionOffset for others.
+// PartitionOffset and PartitionStates for others. -1 while there is none, as happens in a group.
 func (r *Reader) Offset() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.parts) == 0 {
+		return -1
+	}
 	return r.parts[0].pos
 }
 
@@ -143,26 +154,27 @@ func (r *Reader) ReadLag(ctx context.Context) (int64, error) {
 	if err != nil {
 		return -1, err
 	}
-	var firsts []OffsetAnswer
+	starts := map[topicPartition]int64{}
+	for _, p := range r.positions() {
+		starts[p.topicPartition] = p.offset
+	}
 	var sum int64
-	for i, end := range ends {
-		pos, err := r.PartitionOffset(end.Partition)
-		if err != nil {
-			return -1, err
-		}
-		if pos == FirstOffset {
-			if firsts == nil {
-				if firsts, err = r.list(ctx, OffsetOldest); err != nil {
-					return -1, err
-				}
-			}
-			pos = firsts[i].Offset
-		}
-		if pos != LastOffset {
+	var unresolved []OffsetQuery
+	for _, end := range ends {
+		switch pos, held := starts[topicPartition{end.Topic, end.Partition}]; {
+		case !held, pos == LastOffset:
+		case pos == FirstOffset:
+			unresolved = append(unresolved, OffsetQuery{end.Topic, end.Partition, OffsetOldest})
+			sum += end.Offset
+		default:
 			sum += max(end.Offset-pos, 0)
 		}
 	}
-	return sum, nil
+	firsts, err := r.listOf(ctx, unresolved)
+	for _, first := range firsts {
+		sum -= first.Offset
+	}
+	return sum, err
 }
 
 // ReaderStats are what a reader has counted since it was made, and its state now.

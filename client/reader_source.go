@@ -3,9 +3,7 @@ package client
 import (
 	"context"
 	"errors"
-	"maps"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/kbench/kbench/client/internal/conn"
@@ -21,25 +19,30 @@ type source struct {
 	wake   chan struct{} // one token: partitions or room changed; the source reads
 
 	// Guarded by the reader's mu.
-	parts map[int32]*partition
-	full  bool // it waits for room
-	// changed: order must be made anew from parts.
-	changed bool
-	round   int64
+	parts   map[topicPartition]*partition
+	topics  map[[16]byte]string // names of topics by id
+	session fetch.Session
+	full    bool // it waits for room
+	needs   bool // some partition has a need
+	widest  int  // bound of a request that is to bring a large batch; 0: the usual
+	// noRack is until when no rack is named: without one the leader does not send us elsewhere,
+	// which is what a partition needs after its follower failed.
+	noRack time.Time
+	// moveOn is when some partition has been read from a follower for long enough.
+	moveOn time.Time
 
 	// The rest belongs to the source's goroutine, buf also to the connection while a request is
 	// in flight.
 	conn    *conn.Conn
-	version int16
+	version int16       // newest of Fetch
 	hangUp  func() bool // stops the watch that closes conn at the end of life
 	call    conn.Call
 	req     fetch.Request
 	body    []byte
-	order   []*partition
-	turn    int
 	buf     *buffer
 	answer  chan answered // one place; written by the call's Done, read by the source
 	resp    fetch.Response
+	hasty   int // answers in a row that came early and brought nothing
 }
 
 // answered is the answer to a Fetch request.
@@ -50,11 +53,12 @@ type answered struct {
 }
 
 func newSource(r *Reader, b *Broker) *source {
-	s := &source{r: r, broker: b, wake: make(chan struct{}, 1), parts: map[int32]*partition{}, answer: make(chan answered, 1)}
+	s := &source{
+		r: r, broker: b, wake: make(chan struct{}, 1), answer: make(chan answered, 1),
+		parts: map[topicPartition]*partition{}, topics: map[[16]byte]string{},
+	}
 	s.req = fetch.Request{
 		MaxWait: r.consume.MaxWait, MinBytes: int32(r.rules.minBytes), Isolation: int8(r.consume.IsolationLevel),
-		Session: fetch.NoSession, Epoch: fetch.SessionEpoch,
-		Topics: []fetch.Topic{{Name: r.cfg.Topic}},
 	}
 	s.call = conn.Call{
 		Key: fetch.Key, Timeout: r.consume.MaxWait + r.client.cfg.Net.answerTimeout(),
@@ -63,12 +67,48 @@ func newSource(r *Reader, b *Broker) *source {
 	return s
 }
 
-// add takes a partition; called with the reader's mu held.
+// add takes a partition; called with the reader's mu held, as the next two are.
 func (s *source) add(p *partition) {
-	s.parts[p.id] = p
+	s.parts[p.topicPartition] = p
+	s.topics[p.topicID] = p.topic
 	p.src = s
-	s.changed = true
+	p.member = &fetch.Member{Topic: p.topic, TopicID: p.topicID, Asked: fetch.Asked{Partition: p.id}}
+	s.session.Join(p.member)
+	s.changed(p)
+	if p.replica >= 0 {
+		if s.moveOn.IsZero() || p.expires.Before(s.moveOn) {
+			s.moveOn = p.expires
+		}
+	} else if p.expires.After(s.noRack) {
+		s.noRack = p.expires
+	}
 	signal(s.wake)
+}
+
+// remove gives a partition up.
+func (s *source) remove(p *partition) {
+	delete(s.parts, p.topicPartition)
+	s.session.Leave(p.member)
+	if p.Widened > 0 {
+		s.widest = 0
+	}
+	signal(s.wake)
+}
+
+// changed takes in that a partition is to be fetched in another way from now on.
+func (s *source) changed(p *partition) {
+	m := p.member
+	m.Asked = fetch.Asked{
+		Partition: p.id, Offset: p.Next, LeaderEpoch: p.epoch, LastEpoch: p.lastEpoch,
+		MaxBytes: int32(max(s.r.rules.partBytes, p.Widened)),
+	}
+	m.Tag = p.Version
+	s.needs = s.needs || p.Need != fetch.Nothing
+	s.session.Changed(m)
+	if p.Widened > s.widest {
+		s.widest = p.Widened
+		s.session.First(m)
+	}
 }
 
 // errand is what a source has to do next.
@@ -100,80 +140,49 @@ func (s *source) run() {
 			s.failAll(err)
 			continue
 		}
-		if what == doResolve {
+		switch {
+		case what == doResolve:
 			s.resolve()
-		} else {
+		case s.prepare():
 			s.fetch()
 		}
 	}
 }
 
-// next decides what to do, and prepares the request when that is to fetch.
+// next decides what to do.
 func (s *source) next() errand {
 	r := s.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.full = false
-	if len(s.parts) == 0 || r.life.Err() != nil {
+	switch {
+	case len(s.parts) == 0 || r.life.Err() != nil:
 		delete(r.sources, s.broker)
 		return doEnd
-	}
-	for _, p := range s.parts {
-		if p.Need != fetch.Nothing {
-			return doResolve
-		}
-	}
-	if !r.hasRoomLocked() {
+	case s.needs:
+		return doResolve
+	case !r.hasRoomLocked():
 		s.full = true
 		return doWait
 	}
-	s.prepareLocked()
 	return doFetch
 }
 
-// prepareLocked fills in the request. Partitions take turns in being first, because the first
-// ones get the bytes; one whose large batch did not fit goes before all.
-func (s *source) prepareLocked() {
-	if s.changed {
-		s.order = slices.AppendSeq(s.order[:0], maps.Values(s.parts))
-		slices.SortFunc(s.order, func(a, b *partition) int { return int(a.id) - int(b.id) })
-		s.changed = false
+// prepare fills in the request. False: something else has to be done first by now.
+func (s *source) prepare() bool {
+	r := s.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(s.parts) == 0 || s.needs {
+		return false
 	}
-	s.turn++
-	first := s.turn % len(s.order)
-	rules := &s.r.rules
-	s.req.MaxBytes = int32(rules.maxBytes)
-	for i, p := range s.order {
-		if p.Widened > 0 {
-			first = i
-			s.req.MaxBytes = int32(max(rules.maxBytes, p.Widened))
-		}
+	s.req.MaxBytes = int32(max(r.rules.maxBytes, s.widest))
+	s.req.Rack = ""
+	if !time.Now().Before(s.noRack) {
+		s.req.Rack = r.consume.Rack
 	}
-	s.round++
-	s.req.Rack = s.rackLocked(time.Now())
-	asked := s.req.Topics[0].Partitions[:0]
-	for i := range s.order {
-		p := s.order[(first+i)%len(s.order)]
-		bound := max(rules.partBytes, p.Widened)
-		p.asked.round, p.asked.version, p.asked.offset, p.asked.bound = s.round, p.Version, p.Next, bound
-		asked = append(asked, fetch.Asked{Partition: p.id, Offset: p.Next, LeaderEpoch: p.epoch, MaxBytes: int32(bound)})
-	}
-	s.req.Topics[0].Partitions = asked
-}
-
-// rackLocked is the rack to name in a request. Without one the leader does not send us elsewhere,
-// which is what a partition needs after its follower failed.
-func (s *source) rackLocked(now time.Time) string {
-	rack := s.r.consume.Rack
-	if rack == "" {
-		return ""
-	}
-	for _, p := range s.parts {
-		if p.replica < 0 && now.Before(p.expires) {
-			return ""
-		}
-	}
-	return rack
+	s.call.Version = s.session.Next(&s.req, s.version)
+	return true
 }
 
 // connect makes sure that there is a connection. One that the broker closed while nothing was in
@@ -204,6 +213,9 @@ func (s *source) disconnect(cause error) {
 	s.hangUp()
 	s.conn.Close(cause)
 	s.conn = nil
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	s.session.Lost()
 }
 
 // failAll gives every partition back: the broker cannot be reached, or makes no sense.
@@ -218,15 +230,15 @@ func (s *source) failAll(err error) {
 
 // fetch sends the prepared request and takes in its answer.
 func (s *source) fetch() {
-	s.body = s.req.Append(s.body[:0], s.version)
-	s.call.Version, s.call.Body[0] = s.version, s.body
+	s.body = s.req.Append(s.body[:0], s.call.Version)
+	s.call.Body[0] = s.body
 	a := s.ask()
 	defer func() {
 		s.buf.release()
 		s.buf = nil
 	}()
 	if a.err == nil {
-		if err := s.resp.Decode(a.body, s.version); err != nil {
+		if err := s.resp.Decode(a.body, s.call.Version); err != nil {
 			a.err = &addressError{s.broker.addr, err}
 		}
 	}
@@ -237,7 +249,27 @@ func (s *source) fetch() {
 		return
 	}
 	s.conn.Throttle(s.resp.Throttle)
-	s.takeIn(a.times.Read)
+	if s.takeIn(a.times.Read) || s.resp.Throttle > 0 || a.times.Read.Sub(a.times.Written) >= s.r.consume.MaxWait/2 {
+		s.hasty = 0
+		return
+	}
+	s.rest()
+}
+
+// hastyAnswers is how many answers may come early and bring nothing before that slows us down: such
+// a broker does not wait as it was asked to.
+const hastyAnswers = 3
+
+func (s *source) rest() {
+	if s.hasty++; s.hasty <= hastyAnswers {
+		return
+	}
+	t := time.NewTimer(s.r.backoff.After(s.hasty - hastyAnswers))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.r.life.Done():
+	}
 }
 
 func (s *source) ask() answered {

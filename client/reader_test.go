@@ -80,26 +80,28 @@ func encode(t testing.TB, codec record.Codec, a record.Attributes, msgs []msg) [
 }
 
 // put writes one batch, to whoever leads the partition by now.
-func (b *readerBed) put(partition int32, raw []byte) {
+func (b *readerBed) put(partition int32, raw []byte) { b.putTo("in", partition, raw) }
+
+func (b *readerBed) putTo(topic string, partition int32, raw []byte) {
 	for {
-		err := b.tryPut(partition, raw)
+		err := b.tryPut(topic, partition, raw)
 		if err == nil {
 			return
 		}
 		require.True(b.t, wire.Classify(err).Has(wire.Retriable), err)
-		require.NoError(b.t, b.client.RefreshMetadata(b.ctx, "in"))
+		require.NoError(b.t, b.client.RefreshMetadata(b.ctx, topic))
 	}
 }
 
-func (b *readerBed) tryPut(partition int32, raw []byte) error {
-	leader, err := b.client.Leader(b.ctx, "in", partition)
+func (b *readerBed) tryPut(name string, partition int32, raw []byte) error {
+	leader, err := b.client.Leader(b.ctx, name, partition)
 	if err != nil {
 		return err
 	}
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = -1, 5000
 	topic := kmsg.NewProduceRequestTopic()
-	topic.Topic = "in"
+	topic.Topic = name
 	p := kmsg.NewProduceRequestTopicPartition()
 	p.Partition, p.Records = partition, raw
 	topic.Partitions = append(topic.Partitions, p)
@@ -112,7 +114,11 @@ func (b *readerBed) tryPut(partition int32, raw []byte) error {
 }
 
 func (b *readerBed) write(partition int32, msgs []msg) {
-	b.put(partition, encode(b.t, record.None, record.NoProducer, msgs))
+	b.writeTo("in", partition, msgs)
+}
+
+func (b *readerBed) writeTo(topic string, partition int32, msgs []msg) {
+	b.putTo(topic, partition, encode(b.t, record.None, record.NoProducer, msgs))
 }
 
 // expect reads messages whose values count from one number to another.
@@ -346,7 +352,7 @@ func TestReaderBoundsWhatItHolds(t *testing.T) {
 	require.LessOrEqual(t, s.QueueLength, 5+4, "the bound, and one answer that was under way")
 	require.LessOrEqual(t, s.QueueBytes, int64(512<<10))
 	r.mu.Lock()
-	p := r.byID[1]
+	p := r.byPlace[topicPartition{"in", 1}]
 	r.seekLocked(p, 0)
 	left := 0
 	for i := range r.queue.n {

@@ -70,6 +70,8 @@ share.coordinator.state.topic.replication.factor=$copies
 share.coordinator.state.topic.min.isr=$isr
 share.coordinator.state.topic.num.partitions=5
 group.initial.rebalance.delay.ms=0
+broker.rack=rack-$1
+replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector
 X
 }
 

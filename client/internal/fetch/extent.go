@@ -14,6 +14,8 @@ type Extent struct {
 	// Next is where to fetch on: after the last whole batch, whether or not it has records left
 	// (compaction) or shows any (control batches, aborted transactions). It never goes back.
 	Next int64
+	// Epoch is that of the leader which wrote the last whole batch; -1: unknown.
+	Epoch int32
 	// Cut says that a batch without its end follows, Need how large that is; 0: not even that
 	// much of it is there.
 	Cut  bool
@@ -25,7 +27,7 @@ type Extent struct {
 
 // Measure walks the batches of records fetched from an offset on, without looking into them.
 func Measure(records []byte, from int64) Extent {
-	e := Extent{Next: from}
+	e := Extent{Next: from, Epoch: -1}
 	for rest := records; len(rest) > 0; {
 		b, after, err := record.Next(rest)
 		if errors.Is(err, record.ErrPartial) {
@@ -38,7 +40,7 @@ func Measure(records []byte, from int64) Extent {
 		}
 		e.Batches++
 		e.Bytes += b.Size()
-		e.Next = max(e.Next, b.NextOffset())
+		e.Next, e.Epoch = max(e.Next, b.NextOffset()), b.PartitionLeaderEpoch
 		rest = after
 	}
 	return e

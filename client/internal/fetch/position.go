@@ -13,10 +13,11 @@ type Need int8
 
 // The needs.
 const (
-	Nothing   Need = iota
-	FindFirst      // the offset at the start of the log
-	FindLast       // the offset at the end of the log
-	FindRange      // both, because the broker says that Next is out of range
+	Nothing    Need = iota
+	FindFirst       // the offset at the start of the log
+	FindLast        // the offset at the end of the log
+	FindRange       // both, because the broker says that Next is out of range
+	CheckEpoch      // whether the log is still the one that was read (KIP-320)
 )
 
 // Policy says where to go on when the position is not in the log.

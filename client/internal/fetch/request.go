@@ -34,6 +34,7 @@ type Request struct {
 // Topic is the part of a request about one topic.
 type Topic struct {
 	Name       string
+	ID         [16]byte // what names it from version 13 on
 	Partitions []Asked
 }
 
@@ -42,13 +43,36 @@ type Asked struct {
 	Partition   int32
 	Offset      int64
 	LeaderEpoch int32 // -1: unknown; the broker then checks nothing (version 9 on, KIP-320)
-	MaxBytes    int32
+	// LastEpoch is the epoch of the leader that wrote the record before Offset, which the broker
+	// compares with its log (version 12 on). -1: unknown; nothing is compared.
+	LastEpoch int32
+	MaxBytes  int32
 }
 
-// Append appends the request's body in a version from 4 to 12.
+// addTo appends a partition to a list of topics: to the last one when that is its own. The memory
+// of topics that the list held before is used again.
+func addTo(list []Topic, topic string, id [16]byte, a Asked) []Topic {
+	n := len(list)
+	if n == 0 || list[n-1].Name != topic || list[n-1].ID != id {
+		if n < cap(list) {
+			list = list[:n+1]
+		} else {
+			list = append(list, Topic{})
+		}
+		list[n].Name, list[n].ID, list[n].Partitions = topic, id, list[n].Partitions[:0]
+		n++
+	}
+	list[n-1].Partitions = append(list[n-1].Partitions, a)
+	return list
+}
+
+// Append appends the request's body in a version from 4 to 18. The fields that came with versions
+// 14 to 18 are for brokers.
 func (r *Request) Append(dst []byte, version int16) []byte {
 	flexible := wire.Flexible(Key, version)
-	dst = wire.AppendInt32(dst, -1) // replica id: a consumer
+	if version < 15 {
+		dst = wire.AppendInt32(dst, -1) // replica id: a consumer
+	}
 	dst = wire.AppendInt32(dst, int32(min(r.MaxWait.Milliseconds(), 1<<31-1)))
 	dst = wire.AppendInt32(dst, r.MinBytes)
 	dst = wire.AppendInt32(dst, r.MaxBytes)
@@ -62,7 +86,7 @@ func (r *Request) Append(dst []byte, version int16) []byte {
 		dst = r.Topics[i].append(dst, version, flexible)
 	}
 	if version >= 7 {
-		dst = appendForgotten(dst, r.Forgotten, flexible)
+		dst = appendForgotten(dst, r.Forgotten, version, flexible)
 	}
 	if version >= 11 {
 		dst = wire.AppendStr(dst, r.Rack, flexible)
@@ -71,7 +95,7 @@ func (r *Request) Append(dst []byte, version int16) []byte {
 }
 
 func (t *Topic) append(dst []byte, version int16, flexible bool) []byte {
-	dst = wire.AppendStr(dst, t.Name, flexible)
+	dst = t.appendName(dst, version, flexible)
 	dst = wire.AppendArrayLen(dst, len(t.Partitions), flexible)
 	for i := range t.Partitions {
 		p := &t.Partitions[i]
@@ -81,7 +105,7 @@ func (t *Topic) append(dst []byte, version int16, flexible bool) []byte {
 		}
 		dst = wire.AppendInt64(dst, p.Offset)
 		if version >= 12 {
-			dst = wire.AppendInt32(dst, -1) // last fetched epoch: for followers
+			dst = wire.AppendInt32(dst, p.LastEpoch)
 		}
 		if version >= 5 {
 			dst = wire.AppendInt64(dst, -1) // log start offset: for followers
@@ -92,10 +116,17 @@ func (t *Topic) append(dst []byte, version int16, flexible bool) []byte {
 	return wire.AppendTags(dst, flexible)
 }
 
-func appendForgotten(dst []byte, topics []Topic, flexible bool) []byte {
+func (t *Topic) appendName(dst []byte, version int16, flexible bool) []byte {
+	if version > lastWithNames {
+		return append(dst, t.ID[:]...)
+	}
+	return wire.AppendStr(dst, t.Name, flexible)
+}
+
+func appendForgotten(dst []byte, topics []Topic, version int16, flexible bool) []byte {
 	dst = wire.AppendArrayLen(dst, len(topics), flexible)
 	for i := range topics {
-		dst = wire.AppendStr(dst, topics[i].Name, flexible)
+		dst = topics[i].appendName(dst, version, flexible)
 		dst = wire.AppendArrayLen(dst, len(topics[i].Partitions), flexible)
 		for _, p := range topics[i].Partitions {
 			dst = wire.AppendInt32(dst, p.Partition)

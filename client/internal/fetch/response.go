@@ -23,7 +23,8 @@ type Response struct {
 
 // Answered is the part of an answer about one partition. Offsets are -1 where unknown.
 type Answered struct {
-	Topic            []byte
+	Topic            []byte   // to version 12
+	TopicID          [16]byte // from version 13 on
 	Partition        int32
 	Code             int16
 	HighWatermark    int64
@@ -32,7 +33,13 @@ type Answered struct {
 	PreferredReplica int32 // node to read from instead (KIP-392); -1: none
 	Leader           int32 // the partition's leader where the broker says so (version 12); -1
 	LeaderEpoch      int32
-	Records          []byte
+	// Diverging says that the log does not go on from what LastEpoch and Offset of the request
+	// stand for: the leader's records up to DivergingEpoch, at most, are the same, and they end
+	// before DivergingEnd (version 12 on).
+	Diverging      bool
+	DivergingEpoch int32
+	DivergingEnd   int64
+	Records        []byte
 
 	from, to int // the aborted transactions, in Response.aborted
 }
@@ -48,14 +55,14 @@ type Aborted struct {
 func (r *Response) Aborted(p *Answered) []Aborted { return r.aborted[p.from:p.to:p.to] }
 
 // Smallest sizes of the answer's repeated parts, which bound what a count can make us do: name
-// and count of a topic; the fields that every version has of a partition; an aborted transaction.
+// (an id takes more) and count of a topic; the fields that every version has of a partition; an aborted transaction.
 const (
 	minTopic     = 2
 	minPartition = 4 + 2 + 8 + 8 + 1 + 1
 	minAborted   = 16
 )
 
-// Decode reads an answer of a version from 4 to 12. The error wraps one of wire's sentinels for
+// Decode reads an answer of a version from 4 to 18. The error wraps one of wire's sentinels for
 // malformed messages; r is then not to be used.
 func (r *Response) Decode(body []byte, version int16) error {
 	var in wire.Reader
@@ -67,9 +74,14 @@ func (r *Response) Decode(body []byte, version int16) error {
 		r.Session = in.Int32()
 	}
 	for topics := in.Array(minTopic); topics > 0; topics-- {
-		name := in.Str()
+		of := Answered{DivergingEpoch: -1, DivergingEnd: -1}
+		if version > lastWithNames {
+			of.TopicID = in.UUID()
+		} else {
+			of.Topic = in.Str()
+		}
 		for n := in.Array(minPartition); n > 0 && in.Err() == nil; n-- {
-			r.Partitions = append(r.Partitions, Answered{Topic: name})
+			r.Partitions = append(r.Partitions, of)
 			r.decodePartition(&in, version, &r.Partitions[len(r.Partitions)-1])
 		}
 		in.Tags()
@@ -99,7 +111,10 @@ func (r *Response) decodePartition(in *wire.Reader, version int16, p *Answered) 
 	}
 	p.Records, _ = in.NullableBytes()
 	for n := in.TagCount(); n > 0 && in.Err() == nil; n-- {
-		if number, value := in.Tag(); number == 1 {
+		switch number, value := in.Tag(); number {
+		case 0:
+			p.decodeDiverging(value)
+		case 1:
 			p.decodeLeader(value)
 		}
 	}
@@ -122,6 +137,18 @@ func (r *Response) decodeAborted(in *wire.Reader, p *Answered) {
 		}
 		return 0
 	})
+}
+
+// decodeDiverging reads the tagged field that says where the logs part. A damaged one is as good as
+// none.
+func (p *Answered) decodeDiverging(value []byte) {
+	var in wire.Reader
+	in.Reset(value, true)
+	epoch, end := in.Int32(), in.Int64()
+	in.Tags()
+	if in.Close() == nil && (epoch >= 0 || end >= 0) { // brokers may send the field empty
+		p.Diverging, p.DivergingEpoch, p.DivergingEnd = true, epoch, end
+	}
 }
 
 // decodeLeader reads the tagged field that names the leader. A damaged one is as good as none.

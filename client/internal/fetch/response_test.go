@@ -2,6 +2,7 @@ package fetch_test
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,7 @@ func answer() *kmsg.FetchResponse {
 	r.ThrottleMillis, r.ErrorCode, r.SessionID = 25, 70, 99
 	for _, name := range []string{"a", "bb"} {
 		topic := kmsg.NewFetchResponseTopic()
-		topic.Topic = name
+		topic.Topic, topic.TopicID = name, [16]byte{name[0]}
 		for i := range int32(3) {
 			p := kmsg.NewFetchResponseTopicPartition()
 			p.Partition, p.ErrorCode = i, int16(i)
@@ -41,7 +42,7 @@ func answer() *kmsg.FetchResponse {
 func TestResponseMatchesDefinitions(t *testing.T) {
 	ref := answer()
 	var got fetch.Response
-	for version := int16(4); version <= 12; version++ {
+	for version := int16(4); version <= wire.Versions[fetch.Key].Max; version++ {
 		ref.SetVersion(version)
 		require.NoError(t, got.Decode(ref.AppendTo(nil), version))
 		require.EqualValues(t, 25e6, got.Throttle)
@@ -51,7 +52,11 @@ func TestResponseMatchesDefinitions(t *testing.T) {
 		}
 		require.Len(t, got.Partitions, 6)
 		p := got.Partitions[5]
-		require.Equal(t, "bb", string(p.Topic))
+		if version < fetch.FirstByID {
+			require.Equal(t, "bb", string(p.Topic))
+		} else {
+			require.Equal(t, [16]byte{'b'}, p.TopicID)
+		}
 		require.EqualValues(t, 2, p.Partition)
 		require.EqualValues(t, 2, p.Code)
 		require.EqualValues(t, 102, p.HighWatermark)
@@ -63,6 +68,22 @@ func TestResponseMatchesDefinitions(t *testing.T) {
 		require.Equal(t, "records bb", string(p.Records))
 		require.Equal(t, []fetch.Aborted{{1001, 49}, {1000, 50}}, got.Aborted(&p), "sorted by first offset")
 		require.Empty(t, got.Partitions[3].Records)
+	}
+}
+
+// Where the logs part (KIP-320) is said in a tagged field; a broker may send it empty.
+func TestResponseDiverging(t *testing.T) {
+	ref := answer()
+	ref.Topics[1].Partitions[2].DivergingEpoch.Epoch, ref.Topics[1].Partitions[2].DivergingEpoch.EndOffset = 3, 40
+	var got fetch.Response
+	for version := int16(11); version <= wire.Versions[fetch.Key].Max; version++ {
+		ref.SetVersion(version)
+		require.NoError(t, got.Decode(ref.AppendTo(nil), version))
+		p := got.Partitions[5]
+		require.Equal(t, version >= 12, p.Diverging)
+		require.EqualValues(t, since(version, 12, 3), p.DivergingEpoch)
+		require.EqualValues(t, since(version, 12, 40), p.DivergingEnd)
+		require.False(t, got.Partitions[4].Diverging)
 	}
 }
 
@@ -114,15 +135,26 @@ func TestResponseHostile(t *testing.T) {
 
 func FuzzResponse(f *testing.F) {
 	ref := answer()
-	for version := int16(4); version <= 12; version++ {
+	for version := int16(4); version <= wire.Versions[fetch.Key].Max; version++ {
 		ref.SetVersion(version)
 		f.Add(ref.AppendTo(nil), version)
 	}
+	ref.Topics[0].Partitions[0].DivergingEpoch.Epoch, ref.Topics[0].Partitions[0].DivergingEpoch.EndOffset = 3, 40
+	ref.SetVersion(13)
+	f.Add(ref.AppendTo(nil), int16(13))
 	f.Add([]byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, int16(4))
 	f.Fuzz(func(t *testing.T, body []byte, version int16) {
-		version = 4 + (version%9+9)%9
+		const versions = 15 // 4 to 18
+		version = 4 + (version%versions+versions)%versions
 		var got fetch.Response
-		if got.Decode(body, version) != nil {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := got.Decode(body, version)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(64*len(body)+64<<10) {
+			t.Fatalf("%d bytes of memory for %d bytes", took, len(body))
+		}
+		if err != nil {
 			return
 		}
 		total := 0

@@ -16,7 +16,7 @@ func batch(base int64, lastDelta, count int32, attributes int16, producer int64,
 	b := make([]byte, record.HeaderSize+n)
 	binary.BigEndian.PutUint64(b, uint64(base))
 	binary.BigEndian.PutUint32(b[8:], uint32(len(b)-12))
-	b[16] = 2
+	b[15], b[16] = 6, 2
 	binary.BigEndian.PutUint16(b[21:], uint16(attributes))
 	binary.BigEndian.PutUint32(b[23:], uint32(lastDelta))
 	binary.BigEndian.PutUint64(b[43:], uint64(producer))
@@ -39,13 +39,13 @@ func TestMeasure(t *testing.T) {
 		want    fetch.Extent
 		stuck   bool
 	}{
-		{"nothing", nil, fetch.Extent{Next: 10}, false},
-		{"one batch", full, fetch.Extent{Batches: 1, Bytes: 111, Next: 15}, false},
-		{"C2: a batch that compaction emptied still covers its offsets", join(full, empty), fetch.Extent{Batches: 2, Bytes: 172, Next: 100}, false},
-		{"C9: a batch whose end is missing", join(full, empty[:40]), fetch.Extent{Batches: 1, Bytes: 111, Next: 15, Cut: true, Need: 61}, false},
-		{"C9: only the begin of a batch", full[:30], fetch.Extent{Next: 10, Cut: true, Need: 111}, true},
-		{"C9: a few bytes", full[:5], fetch.Extent{Next: 10, Cut: true}, true},
-		{"a batch from before the position", batch(2, 7, 8, 0, -1, 80), fetch.Extent{Batches: 1, Bytes: 141, Next: 10}, true},
+		{"nothing", nil, fetch.Extent{Epoch: -1, Next: 10}, false},
+		{"one batch", full, fetch.Extent{Epoch: 6, Batches: 1, Bytes: 111, Next: 15}, false},
+		{"C2: a batch that compaction emptied still covers its offsets", join(full, empty), fetch.Extent{Epoch: 6, Batches: 2, Bytes: 172, Next: 100}, false},
+		{"C9: a batch whose end is missing", join(full, empty[:40]), fetch.Extent{Epoch: 6, Batches: 1, Bytes: 111, Next: 15, Cut: true, Need: 61}, false},
+		{"C9: only the begin of a batch", full[:30], fetch.Extent{Epoch: -1, Next: 10, Cut: true, Need: 111}, true},
+		{"C9: a few bytes", full[:5], fetch.Extent{Epoch: -1, Next: 10, Cut: true}, true},
+		{"a batch from before the position", batch(2, 7, 8, 0, -1, 80), fetch.Extent{Epoch: 6, Batches: 1, Bytes: 141, Next: 10}, true},
 	}
 	for _, row := range rows {
 		got := fetch.Measure(row.records, 10)

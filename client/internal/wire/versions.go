@@ -22,7 +22,7 @@ func (r Range) String() string {
 // beside them says; other maxima are the newest that our protocol definitions have.
 var Versions = map[int16]Range{
 	keyOf[kmsg.ProduceRequest]():                    {3, 12}, // 13 names topics by id only
-	keyOf[kmsg.FetchRequest]():                      {4, 12}, // 13 names topics by id only
+	keyOf[kmsg.FetchRequest]():                      {4, 18}, // from 13 on topics are named by id only
 	keyOf[kmsg.ListOffsetsRequest]():                {1, 10}, // 11 is about tiered storage
 	keyOf[kmsg.MetadataRequest]():                   {4, 13}, // 4 says whether topics may be created
 	keyOf[kmsg.OffsetCommitRequest]():               {2, 9},  // 10 names topics by id only
