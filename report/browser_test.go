@@ -299,7 +299,7 @@ const luminance = `(() => {
 })()`
 
 func TestBrowserSchemesAndPhone(t *testing.T) {
-	for name, f := range map[string]fixture{"sweep": sweep(t, 3), "open": openStall(t), "invalid": invalidRun(t), "closed": closedLoop(t)} {
+	for name, f := range map[string]fixture{"sweep": sweep(t, 3), "open": openStall(t), "invalid": invalidRun(t), "closed": closedLoop(t), "backlog": backlogRun(t)} {
 		t.Run(name, func(t *testing.T) {
 			path := written(t, f)
 			b := openBrowser(t)

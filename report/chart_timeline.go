@@ -15,7 +15,9 @@ type timeline struct {
 	consumes bool
 	moments  []moment
 	each     int // windows in a moment
-	events   []results.Event
+	// partitions are the names of those that have a lag in each moment.
+	partitions []string
+	events     []results.Event
 }
 
 // timelinePaper says how a timeline is laid out: panels share the time axis and stand below each
@@ -24,11 +26,12 @@ type timelinePaper struct {
 	paper
 	rate, latency, extra float64 // heights of the panels
 	coarse               bool    // one of very many: whole units, and the lines are explained once for all
+	partitions           bool    // there is room for a panel of the lag by partition
 }
 
 var (
-	wideTimeline   = timelinePaper{paper: paper{w: 960, left: 66, right: 20, top: 26, bottom: 44}, rate: 100, latency: 190, extra: 64}
-	narrowTimeline = timelinePaper{paper: paper{w: 360, left: 54, right: 12, top: 26, bottom: 42, narrow: true}, rate: 74, latency: 150, extra: 50}
+	wideTimeline   = timelinePaper{paper: paper{w: 960, left: 66, right: 20, top: 26, bottom: 44}, rate: 100, latency: 190, extra: 64, partitions: true}
+	narrowTimeline = timelinePaper{paper: paper{w: 360, left: 54, right: 12, top: 26, bottom: 42, narrow: true}, rate: 74, latency: 150, extra: 50, partitions: true}
 	smallTimeline  = timelinePaper{paper: paper{w: 460, left: 56, right: 12, top: 24, bottom: 42}, rate: 62, latency: 116, extra: 40}
 )
 
@@ -48,29 +51,55 @@ type panel struct {
 type panelLine struct {
 	key, class, dash string
 	of               func(moment) float64
+	hue              int // from 1: one of the palette's; 0: the timeline's
 }
 
 // panels are those a timeline has figures for.
 func (t timeline) panels(on timelinePaper) []panel {
 	rate := panel{title: "msg/s", height: on.rate, format: short, level: t.target,
-		lines: []panelLine{{"acked", "line", "", func(m moment) float64 { return m.rate }}}}
+		lines: []panelLine{{"acked", "line", "", func(m moment) float64 { return m.rate }, 0}}}
 	if t.consumes {
-		rate.lines = append(rate.lines, panelLine{"received", "line thin", "2 3", func(m moment) float64 { return m.received }})
+		rate.lines = append(rate.lines, panelLine{"received", "line thin", "2 3", func(m moment) float64 { return m.received }, 0})
 	}
 	all := []panel{rate, {title: t.headline, height: on.latency, log: true, format: shortDuration, lines: []panelLine{
-		{"max", "line thin", "2 3", func(m moment) float64 { return m.max }},
-		{"p99", "line bold", "", func(m moment) float64 { return m.p99 }},
-		{"p50", "line thin", "", func(m moment) float64 { return m.p50 }},
+		{"max", "line thin", "2 3", func(m moment) float64 { return m.max }, 0},
+		{"p99", "line bold", "", func(m moment) float64 { return m.p99 }, 0},
+		{"p50", "line thin", "", func(m moment) float64 { return m.p50 }, 0},
 	}}}
 	if t.known(func(m moment) float64 { return m.lag }) {
 		all = append(all, panel{title: "consumer lag, messages", height: on.extra, format: short,
-			lines: []panelLine{{"", "line", "", func(m moment) float64 { return m.lag }}}})
+			lines: []panelLine{{"", "line", "", func(m moment) float64 { return m.lag }, 0}}})
+	}
+	if on.partitions && len(t.partitions) > 0 && t.known(func(m moment) float64 { return m.lag }) {
+		all = append(all, t.lagPanel(on))
 	}
 	if t.known(func(m moment) float64 { return m.lateness }) {
 		all = append(all, panel{title: "pacer lateness, largest", height: on.extra, format: shortDuration,
-			lines: []panelLine{{"", "line", "", func(m moment) float64 { return m.lateness }}}})
+			lines: []panelLine{{"", "line", "", func(m moment) float64 { return m.lateness }, 0}}})
 	}
 	return all
+}
+
+// lagPanel has a line for each partition.
+func (t timeline) lagPanel(on timelinePaper) panel {
+	p := panel{title: "lag by partition", height: on.extra * 1.5, format: short}
+	for i, name := range t.partitions {
+		p.lines = append(p.lines, panelLine{name, "line thin", dashes[i/len(palette)%len(dashes)], func(m moment) float64 {
+			if i < len(m.lags) {
+				return m.lags[i]
+			}
+			return math.NaN()
+		}, i%len(palette) + 1})
+	}
+	return p
+}
+
+// hueOf is the class of a line's colour.
+func (t timeline) hueOf(l panelLine) string {
+	if l.hue > 0 {
+		return " c" + strconv.Itoa(l.hue-1)
+	}
+	return " c" + strconv.Itoa(t.look.hue)
 }
 
 // known says whether a figure is ever above zero.
@@ -136,7 +165,6 @@ func (d *drawing) panel(p panel, t timeline, x axis, top float64, on timelinePap
 	if p.level > 0 {
 		d.line("target", x.from, y.at(p.level), x.to, y.at(p.level))
 	}
-	hue := " c" + strconv.Itoa(t.look.hue)
 	for _, l := range p.lines {
 		places := make([]place, len(t.moments))
 		for i, m := range t.moments {
@@ -146,10 +174,10 @@ func (d *drawing) panel(p panel, t timeline, x axis, top float64, on timelinePap
 		if on.coarse {
 			toWholeUnits(places)
 		}
-		d.path(l.class+hue, l.dash, places)
+		d.path(l.class+t.hueOf(l), l.dash, places)
 	}
 	if !on.coarse {
-		d.keys(p, hue, x.to, top-9)
+		d.keys(p, t, x.from, x.to, top-9)
 	}
 }
 
@@ -160,9 +188,17 @@ func toWholeUnits(places []place) {
 	}
 }
 
-// keys name the lines of a panel at the right end of its title, from the last to the first.
-func (d *drawing) keys(p panel, hue string, right, base float64) {
+// keys name the lines of a panel at the right end of its title, from the last to the first; none
+// where there is no room for all of them.
+func (d *drawing) keys(p panel, t timeline, left, right, base float64) {
 	at := right
+	room := left + 6.5*float64(len(p.title))
+	for _, l := range p.lines {
+		room += 5.8*float64(len(l.key)) + 32
+	}
+	if room > right && len(p.lines) > 3 {
+		return
+	}
 	key := func(name, class, dash string) {
 		at -= 5.8 * float64(len(name))
 		d.text("key", "start", at, base, name)
@@ -176,7 +212,7 @@ func (d *drawing) keys(p panel, hue string, right, base float64) {
 		return
 	}
 	for i := len(p.lines) - 1; i >= 0; i-- {
-		key(p.lines[i].key, p.lines[i].class+hue, p.lines[i].dash)
+		key(p.lines[i].key, p.lines[i].class+t.hueOf(p.lines[i]), p.lines[i].dash)
 	}
 }
 

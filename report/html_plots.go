@@ -212,6 +212,11 @@ func timelineNumbers(t timeline) table {
 	if lag {
 		n.Head = append(n.Head, "lag")
 	}
+	if lag {
+		for _, name := range t.partitions {
+			n.Head = append(n.Head, "lag of "+name)
+		}
+	}
 	if failed {
 		n.Head = append(n.Head, "failed")
 	}
@@ -223,6 +228,13 @@ func timelineNumbers(t timeline) table {
 		}
 		if lag {
 			cells = append(cells, known(m.lag, quantity))
+			for i := range t.partitions {
+				v := math.NaN()
+				if i < len(m.lags) {
+					v = m.lags[i]
+				}
+				cells = append(cells, known(v, quantity))
+			}
 		}
 		if failed {
 			cells = append(cells, known(m.failed, quantity))

@@ -145,7 +145,7 @@ func configText(config map[string]string) string {
 
 // runTable lists the runs in the order they were executed, with their files.
 func runTable(r *results.Result) *table {
-	t := &table{Caption: "Runs in order of execution", Head: []string{"order", "point", "run", "started", "measured", "verdict", "log", "timeline"}}
+	t := &table{Caption: "Runs in order of execution", Head: []string{"order", "point", "run", "started", "measured", "verdict", "log", "timeline", "lag"}}
 	type executed struct {
 		point *results.Point
 		run   *results.Run
@@ -163,7 +163,7 @@ func runTable(r *results.Result) *table {
 			verdict = "INVALID"
 		}
 		t.Rows = append(t.Rows, tableRow{Swatch: -1, Cells: []string{fmt.Sprint(e.run.Order + 1), e.point.ID, fmt.Sprint(e.run.Repeat + 1),
-			e.run.StartedAt.UTC().Format("15:04:05"), duration(float64(e.run.ElapsedNs)), verdict, e.run.Log, e.run.Timeline}})
+			e.run.StartedAt.UTC().Format("15:04:05"), duration(float64(e.run.ElapsedNs)), verdict, e.run.Log, e.run.Timeline, e.run.Lags}})
 	}
 	if len(t.Rows) == 0 {
 		return nil

@@ -116,8 +116,12 @@ func (p *point) timeline(run *results.Run, n int) timeline {
 		return t
 	}
 	moments := make([]moment, len(rows))
+	lags := p.lagLines(run, &t, rows)
 	for i := range rows {
 		moments[i] = momentOf(&rows[i], p.headline)
+		if lags != nil {
+			moments[i].lags = lags[i]
+		}
 	}
 	t.moments, t.each = thin(moments, n)
 	return t

@@ -7,13 +7,14 @@ import (
 
 // moment is one drawn step of a timeline. What is not known there is not a number.
 type moment struct {
-	at, length     float64 // seconds since the start of the measured phase
-	rate, received float64 // messages a second
-	failed         float64 // messages that failed or are unknown
-	p50, p99, max  float64 // nanoseconds, of the headline series
-	lag            float64 // messages, summed over the consumers
-	inFlight       float64 // messages
-	lateness       float64 // nanoseconds
+	at, length     float64   // seconds since the start of the measured phase
+	rate, received float64   // messages a second
+	failed         float64   // messages that failed or are unknown
+	p50, p99, max  float64   // nanoseconds, of the headline series
+	lag            float64   // messages, summed over the consumers
+	inFlight       float64   // messages
+	lateness       float64   // nanoseconds
+	lags           []float64 // messages, by partition; nil when they are not shown
 }
 
 // thin puts neighbouring windows together so that at most n moments are left. Quantiles cannot be
@@ -44,6 +45,7 @@ func together(group []moment) moment {
 		received += g.received * g.length
 		m.failed += g.failed
 		m.p99, m.max = worse(m.p99, g.p99), worse(m.max, g.max)
+		m.lags = worseEach(m.lags, g.lags)
 		m.lag, m.inFlight, m.lateness = worse(m.lag, g.lag), worse(m.inFlight, g.inFlight), worse(m.lateness, g.lateness)
 		if !math.IsNaN(g.p50) {
 			p50s = append(p50s, g.p50)
@@ -57,6 +59,17 @@ func together(group []moment) moment {
 		m.rate, m.received = messages/m.length, received/m.length
 	}
 	return m
+}
+
+// worseEach is worse for each partition.
+func worseEach(a, b []float64) []float64 {
+	if a == nil {
+		return slices.Clone(b)
+	}
+	for i := range min(len(a), len(b)) {
+		a[i] = worse(a[i], b[i])
+	}
+	return a
 }
 
 // worse is the larger of two figures, of which either may be not known.

@@ -118,6 +118,9 @@ func addMarks(fig *plot.Plot, t timeline, x, y axis) {
 // lineStyle is the style of a panel's line as the page has it.
 func lineStyle(l panelLine, of look) draw.LineStyle {
 	style := draw.LineStyle{Color: palette[of.hue].rgba, Width: vg.Points(1.2)}
+	if l.hue > 0 {
+		style.Color = palette[l.hue-1].rgba
+	}
 	if l.class == "line bold" {
 		style.Width = vg.Points(2)
 	}

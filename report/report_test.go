@@ -51,7 +51,7 @@ func TestTerminal(t *testing.T) {
 		name    string
 		fixture func(testing.TB) fixture
 	}{
-		{"open-stall", openStall}, {"invalid", invalidRun}, {"acks-0", acksNone}, {"closed", closedLoop},
+		{"open-stall", openStall}, {"invalid", invalidRun}, {"acks-0", acksNone}, {"closed", closedLoop}, {"backlog", backlogRun},
 		{"sweep", func(t testing.TB) fixture { return sweep(t, 3) }},
 		{"sweep-once", func(t testing.TB) fixture { return sweep(t, 1) }},
 	} {

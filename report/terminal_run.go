@@ -89,7 +89,8 @@ func countFacts(run *results.Run) []labelled {
 		}
 		facts = append(facts, labelled{"received", text})
 	}
-	return append(facts, labelled{"rate", rateLine(run)})
+	facts = append(facts, labelled{"rate", rateLine(run)})
+	return append(facts, consumptionFacts(run)...)
 }
 
 // integrityText is what is known of messages that did not arrive as they were sent.

@@ -12,8 +12,8 @@ import (
 )
 
 // Schema is the version of the model written by this package. Files of every earlier version
-// stay readable.
-const Schema = 1
+// stay readable: version 2 added Run.Consumption and Run.Lags.
+const Schema = 2
 
 // Names of the series. A producer-side series has one entry per message, a request series one
 // per request on a connection, SeriesE2E one per message received.
@@ -35,6 +35,9 @@ const (
 	SeriesFailed = "failed"
 	// SeriesUnknown is the age, at the drain bound, of messages whose outcome is unknown.
 	SeriesUnknown = "unknown"
+	// SeriesRebalance is from when a member of a group gave partitions up to when it was assigned
+	// its share anew, one for each member and rebalance.
+	SeriesRebalance = "rebalance"
 )
 
 // Result is everything kept about the execution of one workload: the content of result.json.
@@ -153,10 +156,13 @@ type Run struct {
 	Batches Batches `json:"batches"`
 	// Topics are the topics the run used, with their configuration and leaders.
 	Topics []Topic `json:"topics,omitempty"`
+	// Consumption is what is known of the consumers beside Counts; nil without any.
+	Consumption *Consumption `json:"consumption,omitempty"`
 	// Log and Timeline are the names of the run's HdrHistogram log and timeline CSV, relative
-	// to the result directory.
+	// to the result directory, and Lags that of the lag by partition, empty when there is none.
 	Log      string `json:"log"`
 	Timeline string `json:"timeline"`
+	Lags     string `json:"lags,omitempty"`
 	// Events are marks on the time axis: faults, rebalances, leader moves, pauses.
 	Events []Event `json:"events,omitempty"`
 }
@@ -269,6 +275,6 @@ type Threshold struct {
 type Event struct {
 	AtNs       int64  `json:"atNs"` // since the run's StartedAt; negative during warm-up
 	DurationNs int64  `json:"durationNs,omitempty"`
-	Kind       string `json:"kind"` // "fault", "rebalance", "leader", "pause", "phase"
+	Kind       string `json:"kind"` // "fault", "rebalance", "leader", "pause", "phase", "consumers"
 	Text       string `json:"text"`
 }

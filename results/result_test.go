@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -36,7 +37,13 @@ func full() *results.Result {
 		Errors:     map[string]int64{"NOT_LEADER_OR_FOLLOWER": 2},
 		Batches:    results.Batches{Requests: 10, Batches: 20, MessagesPerBatch: 30, MessagesPerRequest: 60, BytesPerBatch: 3000, CompressionRatio: 1.5, Retries: 1, ThrottleNs: 2},
 		Topics:     []results.Topic{{Name: "kbench-1", Partitions: 2, ReplicationFactor: 3, Config: map[string]string{"min.insync.replicas": "2"}, LeadersBefore: []int32{1, 2}, LeadersAfter: []int32{1, 3}, ISRBefore: []int{3, 3}, ISRAfter: []int{3, 2}}},
-		Log:        "p00-r1.hlog", Timeline: "p00-r1.csv",
+		Consumption: &results.Consumption{
+			Lag: &results.Lag{MaxMessages: 500, MaxAtNs: 3e9, FinalMessages: 2},
+			Groups: []results.Group{{Name: "kbench-quick-1", Received: 599_990, Lost: 7, Duplicated: 3, Reordered: 4, Corrupted: 5, NotReceived: 1,
+				Lag: &results.Lag{MaxMessages: 500, MaxAtNs: 3e9, FinalMessages: 2}, Rebalances: 2, RebalanceMaxNs: 3e9, Commits: 60, StaleCommits: 1}},
+			CatchUp: &results.CatchUp{BacklogMessages: 500, BeganNs: 2e9, Reached: true, TookNs: 1e9, MessagesPerSecond: 700, Series: "response", Before: &series, During: &series, After: &series},
+		},
+		Log: "p00-r1.hlog", Timeline: "p00-r1.csv", Lags: "p00-r1-lag.csv",
 		Events: []results.Event{{AtNs: -5, DurationNs: 10, Kind: "pause", Text: "stood still for 10 ns"}},
 	}
 	return &results.Result{
@@ -191,9 +198,9 @@ func TestLoadRefuses(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "not a result directory")
 	var schema *results.SchemaError
-	_, err = results.Decode("x", []byte(`{"schema": 2}`))
+	_, err = results.Decode("x", fmt.Appendf(nil, `{"schema": %d}`, results.Schema+1))
 	require.ErrorAs(t, err, &schema)
-	require.Equal(t, 2, schema.Version)
+	require.Equal(t, results.Schema+1, schema.Version)
 }
 
 func TestLoadToleratesUnknownFields(t *testing.T) {

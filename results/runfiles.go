@@ -22,11 +22,11 @@ var pointID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // run's figures. Its untagged series is the Headline; it has an interval in every window, the
 // other series in those where they are not empty.
 func (d *Dir) WriteRun(point *Point, run *Run, windows []Window) error {
-	if !pointID.MatchString(point.ID) || run.Repeat < 0 {
-		return fmt.Errorf("results: point %q, repeat %d cannot name files", point.ID, run.Repeat)
+	base, err := fileBase(point, run)
+	if err != nil {
+		return err
 	}
-	base := fmt.Sprintf("%s-r%d", point.ID, run.Repeat)
-	err := d.WriteFile(base+".hlog", func(w io.Writer) error { return writeLog(w, run, windows) })
+	err = d.WriteFile(base+".hlog", func(w io.Writer) error { return writeLog(w, run, windows) })
 	if err != nil {
 		return err
 	}
@@ -36,6 +36,14 @@ func (d *Dir) WriteRun(point *Point, run *Run, windows []Window) error {
 	}
 	run.Log, run.Timeline = base+".hlog", base+".csv"
 	return nil
+}
+
+// fileBase is what the names of a run's files begin with.
+func fileBase(point *Point, run *Run) (string, error) {
+	if !pointID.MatchString(point.ID) || run.Repeat < 0 {
+		return "", fmt.Errorf("results: point %q, repeat %d cannot name files", point.ID, run.Repeat)
+	}
+	return fmt.Sprintf("%s-r%d", point.ID, run.Repeat), nil
 }
 
 // seriesOf are the names of all series that have values, sorted.

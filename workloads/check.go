@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/kbench/kbench/client/settings"
@@ -144,17 +145,6 @@ func (c *checker) steps() {
 	}
 }
 
-func (c *checker) consumers() {
-	n := c.Consumers.Count
-	c.count("consumers.count", int64(n), 0, 1_000_000)
-	if partitions := c.Topics.Count * c.Topics.Partitions; c.Topics.Name == "" && n > partitions {
-		c.add("consumers.count", "is %d, but there are %d partitions: the others would have nothing to read", n, partitions)
-	}
-	if c.Producers.Count == 0 && n > 0 && c.Topics.Name == "" {
-		c.add("topics.name", "is needed for a run that only consumes: a topic made for it would be empty")
-	}
-}
-
 func (c *checker) payload() {
 	p := c.Payload
 	c.count("payload.size", int64(p.Size), 0, payload.MaxSize)
@@ -240,11 +230,20 @@ func (c *checker) measurable(t Threshold) error {
 	switch {
 	case (series == "response" || series == "delay") && closed:
 		return fmt.Errorf("%q needs due times, hence producers.rate; without a rate, use service", t.Expression)
-	case (series == "e2e" || series == "request.fetch" || t.Metric == "lag.growth") && c.Consumers.Count == 0 &&
-		!c.swept("consumers.count") && !c.swept("consumers"):
+	case ofConsumers(t.Metric, series) && c.Consumers.Count == 0 && !c.mayChange("consumers.count"):
 		return fmt.Errorf("%q needs consumers", t.Expression)
+	case strings.HasPrefix(t.Metric, "catchUp.") && c.Consumers.StartAfter == 0 && !c.mayChange("consumers.startAfter"):
+		return fmt.Errorf("%q needs a backlog, hence consumers.startAfter", t.Expression)
+	case (series == "rebalance" || t.Metric == "rebalances") && c.Consumers.Mode != "group" && !c.mayChange("consumers.mode"):
+		return fmt.Errorf("%q needs consumers.mode=group", t.Expression)
 	}
 	return nil
+}
+
+// ofConsumers says whether a figure is one of consumers.
+func ofConsumers(metric, series string) bool {
+	return series == "e2e" || series == "request.fetch" || series == "rebalance" || metric == "rebalances" ||
+		strings.HasPrefix(metric, "lag.") || strings.HasPrefix(metric, "catchUp.")
 }
 
 func (c *checker) swept(key string) bool {

@@ -9,7 +9,7 @@ func Default() Definition {
 		Seed:      1,
 		Topics:    Topics{Count: 1, Partitions: 6},
 		Producers: Producers{Count: 1, Schedule: Schedule{Kind: "constant"}, Form: "callback", Pacer: "auto", Run: 256},
-		Consumers: Consumers{Mode: "partition", Form: "batch", From: "run"},
+		Consumers: Consumers{Groups: 1, Mode: "partition", Form: "batch", From: "run", Commit: "interval"},
 		Payload: Payload{
 			Size: 100, Compressibility: 0.5, Stamp: "auto",
 			Keys: Keys{Kind: "none", Size: 16, N: 10_000, Skew: 1.1},

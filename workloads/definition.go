@@ -88,10 +88,15 @@ type Schedule struct {
 
 // Consumers is the consuming side of the load.
 type Consumers struct {
-	Count int    `key:"count" doc:"Reader instances; the partitions are dealt out among them. 0 for none."`
-	Mode  string `key:"mode" enum:"partition" doc:"How readers get their partitions."`
-	Form  string `key:"form" enum:"batch,message" doc:"Which form of the reader receives: FetchBatch or one FetchMessage a message."`
-	From  string `key:"from" enum:"run,earliest" doc:"Where reading starts: at the end of the log as the run begins, or at its beginning."`
+	Count  int    `key:"count" doc:"Reader instances in each group, among which the partitions are shared out. 0 for none."`
+	Groups int    `key:"groups" doc:"Groups of readers, each of which reads everything: fan-out. Lost, duplicated and reordered messages are looked for in each."`
+	Mode   string `key:"mode" enum:"partition,group" doc:"How readers get their partitions. partition: dealt out once, without a group on the cluster. group: as members of a consumer group, by the settings consumer.group.*."`
+	Form   string `key:"form" enum:"batch,message" doc:"Which form of the reader receives: FetchBatch or one FetchMessage a message."`
+	From   string `key:"from" enum:"run,earliest" doc:"Where reading starts: at the end of the log as the run begins, or at its beginning."`
+	Commit string `key:"commit" enum:"interval,batch,none" doc:"mode group: when offsets are committed. interval: every consumer.group.commitInterval, a second when that is 0. batch: after every run of messages received, and waited for. none: never, so that members that take partitions over begin where the group began."`
+	// StartAfter lets a backlog grow before the consumers are opened.
+	StartAfter time.Duration `key:"startAfter" doc:"How long after the start of the measured phase the consumers begin, where they would have begun at once: with the backlog of that time and of the warm-up. Then the time to zero lag is measured."`
+	Changes    []Change      `key:"changes" doc:"mode group: members that join, leave or are killed during the measured phase, in every group: {at: 5s, add: 2}, {at: 8s, remove: 1} or {at: 10s, kill: 1}, on the command line as '5s add 2'. Those leave that have been there longest."`
 }
 
 // Payload is what the messages hold.

@@ -131,6 +131,8 @@ func typeSchema(name, unit string) map[string]any {
 			map[string]any{"type": "string", "pattern": `^[+-]?([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+$`},
 			map[string]any{"enum": []any{0, -1, "-1"}},
 		}}
+	case "text or mapping":
+		return map[string]any{"type": []string{"string", "object"}}
 	case "map":
 		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []string{"string", "number", "boolean"}}}
 	}

@@ -34,7 +34,7 @@ var (
 )
 
 var (
-	thresholdSeries = []string{"response", "service", "delay", "e2e", "request.produce", "request.fetch"}
+	thresholdSeries = []string{"response", "service", "delay", "e2e", "request.produce", "request.fetch", "rebalance"}
 	thresholdStats  = []string{"min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"}
 	plainMetrics    = []struct {
 		name  string
@@ -43,6 +43,7 @@ var (
 		{"errors", shareUnits}, {"unknown", shareUnits},
 		{"lost", countUnits}, {"duplicated", countUnits}, {"reordered", countUnits}, {"corrupted", countUnits},
 		{"rate", rateUnits}, {"throughput", byteUnits}, {"lag.growth", rateUnits},
+		{"lag.max", countUnits}, {"lag.final", countUnits}, {"catchUp.time", latencyUnits}, {"catchUp.rate", rateUnits}, {"rebalances", countUnits},
 		{"generator.cpuNsPerMessage", countUnits}, {"generator.cpuCores", countUnits},
 	}
 )
@@ -50,8 +51,9 @@ var (
 // Metrics are the figures a threshold can be on: SERIES.STATISTIC of the latency series (in
 // ns), errors and unknown (messages, or with % a share of those attempted), lost, duplicated,
 // reordered and corrupted (messages), rate (acked messages/s, or with % a share of the rate
-// asked for), throughput (bytes/s), lag.growth (messages/s, or with % a share of the rate) and
-// the generator's CPU.
+// asked for), throughput (bytes/s), lag.growth (messages/s, or with % a share of the rate),
+// lag.max and lag.final (messages over all groups), catchUp.time and catchUp.rate (messages/s) of
+// consumers that begin on a backlog, rebalances (over all groups), and the generator's CPU.
 func Metrics() []string {
 	var out []string
 	for _, series := range thresholdSeries {
@@ -196,7 +198,7 @@ func unknownMetric(name string) error {
 	if near := settings.Nearest(name, Metrics()); near != "" {
 		return fmt.Errorf("%q is no metric; did you mean %s?", name, near)
 	}
-	return fmt.Errorf("%q is no metric; there are SERIES.STATISTIC (%s; %s), errors, unknown, lost, duplicated, reordered, corrupted, rate, throughput and lag.growth",
+	return fmt.Errorf("%q is no metric; there are SERIES.STATISTIC (%s; %s), errors, unknown, lost, duplicated, reordered, corrupted, rate, throughput, lag.growth, lag.max, lag.final, catchUp.time, catchUp.rate and rebalances",
 		name, strings.Join(thresholdSeries, ", "), strings.Join(thresholdStats, ", "))
 }
 

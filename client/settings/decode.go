@@ -63,6 +63,8 @@ func needed(t reflect.Type, unit string) string {
 		return "a mapping of names to values, e.g. {name: value},"
 	case "string", "text":
 		return "a text"
+	case "text or mapping":
+		return "a text or a mapping"
 	default:
 		return "a " + name
 	}
@@ -92,6 +94,8 @@ func (f Field) decodeType(v Value, into reflect.Value) error {
 		return f.decodeMap(v, into)
 	case t.Kind() == reflect.Slice && !isText(t):
 		return f.decodeList(v, into)
+	case v.kind == kindMap && isEntries(t):
+		return into.Addr().Interface().(EntriesUnmarshaler).UnmarshalEntries(v.Entries())
 	case v.kind != kindPlain && v.kind != kindQuoted:
 		return f.mismatch(v, t)
 	}

@@ -13,7 +13,7 @@ import (
 // Field describes one leaf: what a user may set.
 type Field struct {
 	Key     string // dotted: "producer.flush.messages"
-	Type    string // "string", "bool", "int", "number", "duration", "text", "list of …" or "map"
+	Type    string // "string", "bool", "int", "number", "duration", "text", "text or mapping", "list of …" or "map"
 	Unit    string // of numbers: "bytes", "messages/s", …; decides which suffixes are accepted
 	Doc     string
 	Default string // the prototype's value in YAML's flow form; empty for a secret
@@ -79,12 +79,24 @@ func children(t reflect.Type, prefix string) []*node {
 
 func isText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshalType) }
 
+// EntriesUnmarshaler is a text type that may be written as a mapping as well, whose values are
+// scalars, lists or mappings. What it returns says what is wrong; the place is added.
+type EntriesUnmarshaler interface {
+	UnmarshalEntries(entries []Assignment) error
+}
+
+func isEntries(t reflect.Type) bool {
+	return isText(t) && reflect.PointerTo(t).Implements(reflect.TypeFor[EntriesUnmarshaler]())
+}
+
 func isSection(t reflect.Type) bool { return t.Kind() == reflect.Struct && !isText(t) }
 
 func typeName(t reflect.Type) string {
 	switch {
 	case t == durationType:
 		return "duration"
+	case isEntries(t):
+		return "text or mapping"
 	case isText(t):
 		return "text"
 	case t == stringMapType:

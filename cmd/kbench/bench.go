@@ -177,7 +177,7 @@ func pointConfig(p *plan.Point) (*client.Config, error) {
 // keep writes a run's files and the result with it, so that what is on disk is always whole.
 func (b *bench) keep(x plan.Execution, out *run.Outcome) error {
 	point := &b.result.Points[x.Point]
-	if err := b.dir.WriteRun(point, &out.Run, out.Windows); err != nil {
+	if err := errors.Join(b.dir.WriteRun(point, &out.Run, out.Windows), b.dir.WriteLags(point, &out.Run, out.Lags)); err != nil {
 		return err
 	}
 	point.Runs = append(point.Runs, out.Run)

@@ -34,6 +34,35 @@ func TestFormsOfTheProducerInOneSweep(t *testing.T) {
 	}
 }
 
+// The forms of the readers in one sweep, by one group and by two: every one receives everything,
+// and the lag by partition is kept beside each run.
+func TestFormsOfTheReadersInOneSweep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := kbenchIn(t, dir, args("run", "quick", light, "--sweep", "consumers.form=batch,message", "--sweep", "consumers.groups=1,2",
+		"--set", "producers.messages=400", "--out", "r")...)
+	e.requireWords(t, "form=batch", "form=message", "groups=2")
+	r := loadResult(t, filepath.Join(dir, "r"))
+	kept, err := results.OpenDir(filepath.Join(dir, "r"))
+	require.NoError(t, err)
+	require.Len(t, r.Points, 4)
+	for _, point := range r.Points {
+		require.Len(t, point.Runs, 1)
+		run := point.Runs[0]
+		n := run.Counts
+		groups, known := point.Settings["consumers.groups"].(int64)
+		require.True(t, known)
+		require.Positive(t, n.Acked, point.Label)
+		require.Equal(t, groups*n.Acked, n.Received, point.Label)
+		require.Zero(t, n.Lost+n.Duplicated+n.Reordered+n.Corrupted, point.Label)
+		require.Equal(t, n.Received, run.Series[results.SeriesE2E].Count, point.Label)
+		require.Len(t, run.Consumption.Groups, int(groups), point.Label)
+		lags, err := kept.ReadLags(&run)
+		require.NoError(t, err)
+		require.Len(t, lags.Columns, 6*int(groups), point.Label)
+	}
+}
+
 func TestFormsThatMakeNoSenseAreNamed(t *testing.T) {
 	t.Parallel()
 	e := kbenchIn(t, t.TempDir(), "plan", "quick", "--sweep", "producers.form=callback,batch", "--set", "producer.idempotent=true")

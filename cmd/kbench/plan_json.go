@@ -14,6 +14,7 @@ type pointForm struct {
 	ID       string         `json:"id"`
 	Label    string         `json:"label"`
 	Settings map[string]any `json:"settings"`
+	Load     string         `json:"load"` // who produces and who consumes, for people
 	Skipped  string         `json:"skipped,omitempty"`
 }
 
@@ -37,7 +38,7 @@ func planJSON(p *plan.Plan) planForm {
 	}}
 	for i := range p.Points {
 		q := &p.Points[i]
-		f.Points = append(f.Points, pointForm{ID: q.ID, Label: q.Label, Settings: q.Settings, Skipped: q.Skipped})
+		f.Points = append(f.Points, pointForm{ID: q.ID, Label: q.Label, Settings: q.Settings, Load: q.Load(), Skipped: q.Skipped})
 	}
 	for _, e := range p.Order {
 		f.Order = append(f.Order, orderForm{Point: p.Points[e.Point].ID, Repeat: e.Repeat})

@@ -114,7 +114,11 @@ func (p *Plan) String() string {
 	if e.ClosedLoop > 0 {
 		fmt.Fprintf(&b, ", %d in a closed loop (as many messages as they manage)", e.ClosedLoop)
 	}
-	b.WriteString("\n\nPoints:\n")
+	b.WriteByte('\n')
+	for _, line := range p.loads() {
+		b.WriteString(line + "\n")
+	}
+	b.WriteString("\nPoints:\n")
 	for _, point := range p.Points {
 		fmt.Fprintf(&b, "  %s  %s", point.ID, point.Label)
 		if point.Skipped != "" {

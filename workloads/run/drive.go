@@ -21,28 +21,35 @@ type conductor struct {
 	endDrain, endSending, endReader context.CancelFunc
 
 	loaded chan struct{} // closed when every load goroutine has ended
-	others sync.WaitGroup
-	err    error // why the run ends early
+	// measured is closed by drive at the end of the measured phase; the crew's director reads it.
+	measured chan struct{}
+	broken   atomic.Bool // the measured phase was broken off
+	others   sync.WaitGroup
+	err      error // why the run ends early
 }
 
 // drive puts the load on, from the first message of the warm-up to the last outcome. Every
 // goroutine it starts has ended when it returns.
 func (e *engine) drive(ctx context.Context) error {
-	c := &conductor{engine: e, interrupt: ctx, loaded: make(chan struct{})}
+	c := &conductor{engine: e, interrupt: ctx, loaded: make(chan struct{}), measured: make(chan struct{})}
 	c.drain, c.endDrain = context.WithCancel(e.spec.HardCtx)
 	c.stop, c.endSending = context.WithCancel(c.drain)
 	c.consume, c.endReader = context.WithCancel(e.spec.HardCtx)
 	watching, endWatch := context.WithCancel(context.Background())
 	defer endWatch()
 
-	c.startReaders()
+	c.crew.start(c.consume, &c.others)
 	c.lay()
 	k := newKeeper(e)
 	c.others.Go(func() { e.watch.run(watching) }) // both: ended by endWatch, awaited below
 	c.others.Go(func() { k.run(watching) })
 	c.startLoad()
+	if steps := c.crew.steps(); len(steps) > 0 {
+		c.others.Go(func() { c.direct(steps) }) // ends with consume; awaited below
+	}
 
 	c.measure(k)
+	c.measuredEnds()
 	c.drained(k)
 	c.endReader()
 	cutAt := c.clock.Now()
@@ -68,17 +75,6 @@ func (c *conductor) summon() error {
 		c.err = c.allFailed()
 	}
 	return c.err
-}
-
-// startReaders starts a goroutine a consumer. endReader stops them; others waits for them.
-func (c *conductor) startReaders() {
-	for id, r := range c.readers {
-		c.others.Go(func() {
-			if err := r.Run(c.consume); err != nil && c.consume.Err() == nil {
-				c.fatal(fmt.Errorf("consumer %d: %w", id, err))
-			}
-		})
-	}
 }
 
 // lay fixes when the phases begin and end. A moment is left for goroutines to get ready.
@@ -132,6 +128,15 @@ func (c *conductor) measure(k *keeper) {
 	}
 	c.edges[1] = results.ReadUsage()
 	c.spec.Target.Mark(c.drain, MeasureEnd)
+}
+
+// measuredEnds reads off lag and messages in flight at the end of the measured phase, and tells the
+// director of the consumers.
+func (c *conductor) measuredEnds() {
+	defer close(c.measured)
+	if elapsed := c.frame.end.Load() - c.frame.start.Load(); elapsed > 0 {
+		c.atEnd = &mark{lag: c.readLag(elapsed), inFlight: c.inFlight()}
+	}
 }
 
 // finished tells when a measured phase that is bounded by a number of messages is complete:
@@ -209,6 +214,7 @@ func interruption(ctx context.Context) error {
 
 // breakOff ends the measured phase now.
 func (c *conductor) breakOff() {
+	c.broken.Store(true)
 	c.endSending()
 	now := c.clock.Now()
 	c.frame.end.Store(max(min(now, c.frame.end.Load()), c.frame.start.Load()))
@@ -266,7 +272,7 @@ const quiet = 15 * time.Second
 // arrived waits until every acked message was received, the consumers have nothing left to
 // read, or deadline. When the wait is cut short, what is missing is not known to be lost.
 func (c *conductor) arrived(deadline int64) {
-	if len(c.readers) == 0 || len(c.loaders) == 0 {
+	if len(c.receivers) == 0 || len(c.loaders) == 0 {
 		return
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -274,7 +280,7 @@ func (c *conductor) arrived(deadline int64) {
 	var seen int64
 	since := c.clock.Now()
 	for now := since; now < deadline && !c.allArrived(); now = c.clock.Now() {
-		if n := c.handled(c.readerRecorders()); n != seen || c.lag() != 0 {
+		if n := c.arrivals(); n != seen || c.lag() != 0 {
 			seen, since = n, now
 		}
 		if now-since >= int64(quiet) {

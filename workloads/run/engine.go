@@ -58,9 +58,12 @@ type engine struct {
 	recorders []*recorder    // producers are spread over them
 	taken     []atomic.Int64 // by recorder: messages the target took
 	loaders   []*loader
-	receivers []*receiver
-	readers   []Consumer
+	groups    []*group
+	receivers []*receiver // of all groups
+	crew      *crew
 	timeline  *timeline
+	lags      lagLog
+	catching  catchUp
 	watch     *watch
 
 	// failed carries the first fatal error. Anyone may write it, once; drive reads it; it is
@@ -70,6 +73,8 @@ type engine struct {
 	// What the phases leave for the summary.
 	edges    [2]results.Usage
 	withheld int64
+	// atEnd is what was read off at the end of the measured phase.
+	atEnd *mark
 	// How long the drain was allowed to take and took.
 	drainBound, drainTook time.Duration
 	// arrivalsCut: the wait for arrivals was cut short, so nothing is known to be lost.
@@ -102,6 +107,7 @@ func newEngine(spec Spec) (*engine, error) {
 	}
 	e.taken = make([]atomic.Int64, n)
 	e.timeline = &timeline{frame: e.frame}
+	e.crew = &crew{engine: e}
 	e.watch = newWatch(e.clock, e.frame, int64(d.Validity.MaxPause))
 	e.course = course{clock: e.clock, producers: int64(d.Producers.Count), run: d.Producers.Run,
 		pacer: choosePacer(d.Producers.Pacer, d.Producers.Count, runtime.GOMAXPROCS(0)),
@@ -131,6 +137,7 @@ func (e *engine) open(ctx context.Context) error {
 		return fmt.Errorf("preparing: %w", err)
 	}
 	e.prepareLoaders()
+	e.prepareGroups()
 	if err := e.openConsumers(ctx); err != nil {
 		return err
 	}
@@ -172,25 +179,26 @@ func (e *engine) openProducer(ctx context.Context, l *loader) error {
 	l.target = target
 	l.pool = newPool(first, most, func(n int) []*Message { return e.course.filler.messages(target, n) })
 	if e.tracking() {
-		l.pool.acked = e.receivers[0].ledgers[l.id]
+		for _, g := range e.groups {
+			l.pool.ledgers = append(l.pool.ledgers, g.ledgers[l.id])
+		}
 	}
 	out.pool = l.pool
 	return nil
 }
 
+// openConsumers opens those that are there from the beginning, and waits until they read.
 func (e *engine) openConsumers(ctx context.Context) error {
-	ledgers := make([]*ledger, e.def.Producers.Count)
-	for i := range ledgers {
-		ledgers[i] = newLedger(e.frame)
+	if e.def.Consumers.StartAfter > 0 {
+		return nil
 	}
-	for id := range e.def.Consumers.Count {
-		in := newReceiver(newRecorder(e.frame), e.stamping, e.wall, ledgers)
-		reader, err := e.spec.Target.OpenConsumer(ctx, id, in)
-		if err != nil {
-			return fmt.Errorf("opening consumer %d: %w", id, err)
+	if err := e.crew.open(ctx, e.def.Consumers.Count); err != nil {
+		return err
+	}
+	if s, slow := e.spec.Target.(Settler); slow && len(e.groups) > 0 {
+		if err := s.Settle(ctx); err != nil {
+			return fmt.Errorf("waiting for the consumers: %w", err)
 		}
-		e.receivers = append(e.receivers, in)
-		e.readers = append(e.readers, reader)
 	}
 	return nil
 }
@@ -243,10 +251,17 @@ func (e *engine) closeAll(ctx context.Context) {
 			closing("producer", id, l.target.Close)
 		}
 	}
-	for id, c := range e.readers {
-		closing("consumer", id, c.Close)
+	for _, m := range e.crew.members {
+		closing("consumer", m.ID, m.reader.Close)
 	}
 	_ = g.Wait()
+	e.crew.leaving.Wait()
+	for _, text := range e.crew.notes {
+		e.note("%s", text)
+	}
+	if n := e.crew.tooLate; n > 0 {
+		e.note("the measured phase was too short for %d of consumers.changes", n)
+	}
 }
 
 // maxNotes bounds what closing thousands of producers may have to say.

@@ -35,32 +35,6 @@ func (e *engine) inFlight() int64 {
 	return max(0, n) // a message may be decided before its taking is counted
 }
 
-// lag sums the consumers' lag; −1 when there are none or one does not know.
-func (e *engine) lag() int64 {
-	if len(e.readers) == 0 {
-		return -1
-	}
-	var sum int64
-	for _, r := range e.readers {
-		n := r.Lag()
-		if n < 0 {
-			return -1
-		}
-		sum += n
-	}
-	return sum
-}
-
-// found sums what is known about arrivals.
-func (e *engine) found() (sum integrity) {
-	for _, in := range e.receivers {
-		in.rec.mu.Lock()
-		sum.add(in.found)
-		in.rec.mu.Unlock()
-	}
-	return sum
-}
-
 // allFailed is the error of a run of which no message was acked and some were refused.
 func (e *engine) allFailed() error {
 	var first error
@@ -79,32 +53,4 @@ func (e *engine) allFailed() error {
 		return nil
 	}
 	return fmt.Errorf("%w, %d of them; the first: %w", ErrAllFailed, e.handled(e.recorders), first)
-}
-
-// lost counts the messages of the measured phase that were acked and did not arrive.
-func (e *engine) lost() (n int64) {
-	if !e.tracking() {
-		return 0
-	}
-	for _, l := range e.loaders {
-		l.pool.mu.Lock()
-		n += l.pool.acked.lost()
-		l.pool.mu.Unlock()
-	}
-	return n
-}
-
-// allArrived reports whether everything acked was received.
-func (e *engine) allArrived() bool {
-	var acked int64
-	for _, r := range e.recorders {
-		r.mu.Lock()
-		acked += r.measuredAcked
-		r.mu.Unlock()
-	}
-	found := e.found()
-	if !e.tracking() {
-		return found.received >= acked && e.lag() == 0
-	}
-	return found.distinct >= acked && e.lost() == 0
 }

@@ -71,13 +71,26 @@ func (k *keeper) untilNext() time.Duration {
 	return k.tick - time.Duration(past)
 }
 
+// readLag reads off lag at the end of a window, −1 when it is not known.
+func (e *engine) readLag(endNs int64) int64 {
+	if len(e.groups) == 0 {
+		return -1
+	}
+	start, end := e.frame.start.Load(), e.frame.end.Load()
+	return e.lags.read(endNs, endNs <= end-start, e.spec.Target.Lags)
+}
+
 // mark reads off lag and messages in flight for the windows that ended.
 func (k *keeper) mark(now int64) {
 	if now < k.frame.start.Load()+k.frame.interval {
 		return
 	}
-	m := mark{lag: k.lag(), inFlight: k.inFlight()}
-	for ended := k.frame.index(now); len(k.timeline.marks) < ended; {
+	ended := k.frame.index(now)
+	if len(k.timeline.marks) >= ended {
+		return
+	}
+	m := mark{lag: k.readLag(int64(ended) * k.frame.interval), inFlight: k.inFlight()}
+	for len(k.timeline.marks) < ended {
 		k.timeline.marks = append(k.timeline.marks, m)
 	}
 }
@@ -92,8 +105,10 @@ func (k *keeper) merge(now int64) {
 		k.timeline.collect(r, before)
 	}
 	if k.tracking() {
-		for _, l := range k.receivers[0].ledgers {
-			l.retire()
+		for _, g := range k.groups {
+			for _, l := range g.ledgers {
+				l.retire()
+			}
 		}
 	}
 }

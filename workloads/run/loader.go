@@ -155,8 +155,8 @@ func (l *loader) send(stop context.Context, now int64) bool {
 	for _, m := range l.batch {
 		m.Accepted, m.Err, m.Unknown, m.open = now, nil, false, true
 	}
-	if l.pool.acked != nil {
-		l.pool.acked.reach(l.batch[len(l.batch)-1].seq)
+	for _, ledger := range l.pool.ledgers {
+		ledger.reach(l.batch[len(l.batch)-1].seq)
 	}
 	measured := l.batch[0].Due >= start // a run never spans two legs
 	n, err := l.target.Send(stop, l.batch)

@@ -24,8 +24,8 @@ type pool struct {
 	// waiting is true while the load goroutine waits for one to come back.
 	waiting bool
 	// closed is true once open messages were counted as unknown: outcomes come too late.
-	closed bool
-	acked  *ledger // nil when arrivals are not checked
+	closed  bool
+	ledgers []*ledger // one a group of consumers; none when arrivals are not checked
 
 	// wake holds a token when waiting ended. Outcomes write it, the load goroutine reads it, it
 	// is never closed.
@@ -112,8 +112,8 @@ func (p *pool) decided(batch []*Message, acked int64, rec *recorder) {
 		m.open = false
 	}
 	rec.record(batch, acked)
-	if p.acked != nil {
-		p.acked.ack(batch)
+	for _, l := range p.ledgers {
+		l.ack(batch)
 	}
 	p.free = append(p.free, batch...)
 	if p.waiting {

@@ -16,6 +16,7 @@ func (e *engine) outcome(err error) *Outcome {
 	for _, r := range e.allRecorders() {
 		e.timeline.collect(r, notYet)
 	}
+	e.timeline.atEnd = e.atEnd
 	elapsed := max(0, e.frame.end.Load()-e.frame.start.Load())
 	total := e.timeline.total()
 	series := total.named()
@@ -34,6 +35,7 @@ func (e *engine) outcome(err error) *Outcome {
 		run.Series[name] = results.Summarise(h)
 	}
 	run.Counts = e.counts(total)
+	run.Consumption = e.consumption(elapsed)
 	run.Rates = e.rates(elapsed, total, run.Counts.Received)
 	run.Generator = e.generator(total)
 	run.Verdict = Judge(e.facts(&run, series), e.def.Validity)
@@ -42,7 +44,8 @@ func (e *engine) outcome(err error) *Outcome {
 		run.Verdict.Valid = false
 		run.Verdict.Reasons = append(run.Verdict.Reasons, err.Error())
 	}
-	out := &Outcome{Run: run, Windows: e.timeline.windows(elapsed), tracked: e.tracking(), cut: e.arrivalsCut, idempotent: e.spec.Idempotent}
+	out := &Outcome{Run: run, Windows: e.timeline.windows(elapsed), tracked: e.tracking(), cut: e.arrivalsCut, idempotent: e.spec.Idempotent, grouped: e.def.Consumers.Mode == "group",
+		Lags: e.lags.table(run.Topics, e.report.Groups)}
 	out.Run.Thresholds = out.evaluateAll(e.def.Thresholds)
 	return out
 }
@@ -50,6 +53,7 @@ func (e *engine) outcome(err error) *Outcome {
 // events are the marks on the time axis, in order of time.
 func (e *engine) events(elapsed int64) []results.Event {
 	list := append(append([]results.Event{}, e.report.Events...), e.watch.pauses...)
+	list = append(list, e.crew.events...)
 	if w := int64(e.def.Phases.WarmUp); w > 0 {
 		list = append(list, results.Event{AtNs: -w, DurationNs: w, Kind: "phase", Text: "warm-up"})
 	}
@@ -70,9 +74,9 @@ func (e *engine) counts(total *cell) results.Counts {
 		Corrupted: found.corrupted,
 	}
 	if e.arrivalsCut {
-		c.NotReceived = e.lost()
+		c.NotReceived = e.lostAll()
 	} else {
-		c.Lost = e.lost()
+		c.Lost = e.lostAll()
 	}
 	c.Unchecked = len(e.receivers) > 0 && !e.tracking()
 	for _, l := range e.loaders {

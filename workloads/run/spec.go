@@ -65,10 +65,14 @@ type Outcome struct {
 	// Windows are those of the measured phase without gaps, then those of the drain in which
 	// something arrived.
 	Windows []results.Window
+	// Lags are how far the consumers were behind in each partition over time; nil when that is not
+	// known.
+	Lags *results.Lags
 
 	tracked    bool // every message sent was looked for among the arrivals
 	cut        bool // but not until all had arrived or nothing more came: loss is not known
 	idempotent bool // the client promises no duplicates
+	grouped    bool // consumers are members of groups, which deliver at least once
 }
 
 // AckMeaning values.
@@ -103,6 +107,9 @@ func (s Spec) withDefaults() (Spec, error) {
 	if d.Producers.Count < 0 || d.Consumers.Count < 0 || d.Producers.Count+d.Consumers.Count == 0 {
 		return s, fmt.Errorf("run: %d producers and %d consumers: at least one is needed",
 			d.Producers.Count, d.Consumers.Count)
+	}
+	if d.Consumers.Groups == 0 {
+		d.Consumers.Groups = 1
 	}
 	if d.Phases.Duration <= 0 && d.Producers.Messages <= 0 {
 		return s, errors.New("run: neither phases.duration nor producers.messages bounds the measured phase")

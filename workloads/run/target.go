@@ -17,8 +17,13 @@ type Target interface {
 	Prepare(ctx context.Context) error
 	// OpenProducer makes producer number id (0-based). Outcomes of its messages go to out.
 	OpenProducer(ctx context.Context, id int, out Outcomes) (Producer, error)
-	// OpenConsumer makes consumer number id (0-based). What it receives goes to in.
-	OpenConsumer(ctx context.Context, id int, in Arrivals) (Consumer, error)
+	// OpenConsumer makes a consumer, before the load or while it is on. What it receives goes to
+	// in.
+	OpenConsumer(ctx context.Context, who Member, in Arrivals) (Consumer, error)
+	// Lags appends how far each group is behind in each partition, as last seen, also in those
+	// that nobody reads at the moment. It costs no request. Safe for concurrent use between
+	// Prepare and Finish.
+	Lags(into []PartitionLag) []PartitionLag
 	// Mark is called at the start and at the end of the measured phase, so that counters that
 	// only ever grow (requests, bytes, retries) can be told apart by phase.
 	Mark(ctx context.Context, edge Edge)
@@ -27,6 +32,28 @@ type Target interface {
 	Report(ctx context.Context) (Report, error)
 	// Finish removes what Prepare made.
 	Finish(ctx context.Context) error
+}
+
+// Settler is a Target whose consumers need a while until they read: members of a group.
+type Settler interface {
+	// Settle waits until every partition has a reader in each group, or ctx ends.
+	Settle(ctx context.Context) error
+}
+
+// Member is one consumer among those of a run. All numbers count from 0.
+type Member struct {
+	ID    int // in the run
+	Group int
+	Place int // in the group, in the order of joining
+}
+
+// PartitionLag is the number of messages between a group's position in a partition and its end;
+// −1 when unknown.
+type PartitionLag struct {
+	Group     int
+	Topic     int32 // index of the topic among the run's topics
+	Partition int32
+	Messages  int64
 }
 
 // Edge is one end of the measured phase.
@@ -45,6 +72,9 @@ type Report struct {
 	// Errors counts failed requests and messages by kind.
 	Errors map[string]int64
 	Events []results.Event
+	// Groups are what is known of the consumers' groups beside what they received, by number; nil
+	// where nobody joined any.
+	Groups []results.Group
 }
 
 // Message is one message on its way through a target. It is made by Producer.NewMessages,
@@ -122,11 +152,16 @@ type Consumer interface {
 	// Run receives until ctx ends, handing runs to the Arrivals given when it was opened.
 	// It returns nil when ctx ended; anything else ends the whole run, with that error.
 	Run(ctx context.Context) error
-	// Lag is the number of messages between the consumer's position and the end of its
-	// partitions as last seen; -1 when unknown. Safe to call at any time.
-	Lag() int64
 	// Close ends the consumer within ctx.
 	Close(ctx context.Context) error
+}
+
+// Killer is a Consumer that can die: it goes without a word to anybody, as a process does that
+// was killed or a machine that lost its network.
+type Killer interface {
+	// Kill cuts every connection of the consumer, and lets it make no others. Run may fail from
+	// then on; Close is still called.
+	Kill()
 }
 
 // Arrival is one message received. Key, Value and Header alias the receive buffer and are

@@ -32,7 +32,7 @@ func (o *Outcome) defaultThresholds() []string {
 	if o.cut {
 		list = list[1:]
 	}
-	if o.idempotent {
+	if o.idempotent && !o.grouped { // a group delivers at least once
 		list = append(list, "duplicated=0")
 	}
 	return list
@@ -97,6 +97,39 @@ func figure(t workloads.Threshold, o *Outcome) (float64, bool) {
 		return run.Generator.CPUNsPerMessage, true
 	case "generator.cpuCores":
 		return run.Generator.CPUCores, true
+	}
+	return consumerFigure(t, run)
+}
+
+// consumerFigure is figure for what is known of the consumers.
+func consumerFigure(t workloads.Threshold, run *results.Run) (float64, bool) {
+	c := run.Consumption
+	if c == nil {
+		return 0, false
+	}
+	switch t.Metric {
+	case "lag.max", "lag.final":
+		if c.Lag == nil {
+			return 0, false
+		}
+		if t.Metric == "lag.final" {
+			return float64(c.Lag.FinalMessages), true
+		}
+		return float64(c.Lag.MaxMessages), true
+	case "catchUp.time", "catchUp.rate":
+		if c.CatchUp == nil || !c.CatchUp.Reached {
+			return 0, false
+		}
+		if t.Metric == "catchUp.time" {
+			return float64(c.CatchUp.TookNs), true
+		}
+		return part(t, c.CatchUp.MessagesPerSecond, run.Rates.TargetMessagesPerSecond)
+	case "rebalances":
+		var n int64
+		for _, g := range c.Groups {
+			n += g.Rebalances
+		}
+		return float64(n), true
 	}
 	return 0, false
 }

@@ -10,6 +10,7 @@ type timeline struct {
 	frame *frame
 	cells []*cell
 	marks []mark
+	atEnd *mark // of the measured phase's last window, which may be shorter; nil: as the others
 }
 
 // mark is what is read off at the end of a window.
@@ -53,6 +54,9 @@ func (t *timeline) windows(elapsed int64) []results.Window {
 		}
 		if i < len(t.marks) {
 			w.Lag, w.InFlight = t.marks[i].lag, t.marks[i].inFlight
+		}
+		if i == n-1 && t.atEnd != nil {
+			w.Lag, w.InFlight = t.atEnd.lag, t.atEnd.inFlight
 		}
 		if i >= len(t.cells) || t.cells[i] == nil {
 			if i < n {

@@ -14,14 +14,15 @@ import (
 )
 
 // OpenConsumer makes a consumer with its share of the partitions: of all partitions of all
-// topics, counted through, those whose number leaves id when divided by the consumers.
-func (t *Target) OpenConsumer(_ context.Context, id int, in run.Arrivals) (run.Consumer, error) {
-	c := &consumer{target: t, in: in}
+// topics, counted through, those whose number leaves its place in the group when divided by the
+// group's consumers.
+func (t *Target) OpenConsumer(_ context.Context, who run.Member, in run.Arrivals) (run.Consumer, error) {
+	c := &consumer{target: t, who: who, in: in}
 	n := 0
 	for i, topic := range t.topics {
 		var mine []int32
 		for p := range t.parts[topic] {
-			if n%t.o.Definition.Consumers.Count == id {
+			if n%t.o.Definition.Consumers.Count == who.Place {
 				mine = append(mine, p)
 			}
 			n++
@@ -33,22 +34,50 @@ func (t *Target) OpenConsumer(_ context.Context, id int, in run.Arrivals) (run.C
 			return nil, errors.Join(err, c.Close(context.Background()))
 		}
 	}
+	t.board.join(c)
 	return c, nil
 }
 
 // consumer is one consumer instance: a reader per topic.
 type consumer struct {
 	target  *Target
+	who     run.Member
 	in      run.Arrivals
 	readers []*reading
 	mu      sync.Mutex  // one run of arrivals at a time, from whichever reader
 	ending  atomic.Bool // requests are being cut short on purpose
 }
 
-// reading is a reader and the number of its topic.
+// reading is a reader with the number and the partitions of its topic.
 type reading struct {
 	*client.Reader
-	topic int32
+	number     int32
+	topic      string
+	partitions []int32
+}
+
+// state is where a reader is in a partition, and where that ended as last seen; −1 when unknown.
+type state struct {
+	topic       string
+	partition   int32
+	offset, end int64
+}
+
+// states are those of all partitions of the reader.
+func (r *reading) states() []state {
+	out := make([]state, 0, len(r.partitions))
+	for _, p := range r.partitions {
+		s := state{topic: r.topic, partition: p, offset: -1, end: -1}
+		// The position first: a lag that was read later never makes the end too far away.
+		if at, err := r.PartitionOffset(p); err == nil {
+			s.offset = at
+		}
+		if lag, err := r.PartitionLag(p); err == nil && lag >= 0 && s.offset >= 0 {
+			s.end = s.offset + lag
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 func (c *consumer) open(number int32, topic string, partitions []int32) error {
@@ -58,7 +87,7 @@ func (c *consumer) open(number int32, topic string, partitions []int32) error {
 	if err != nil {
 		return err
 	}
-	c.readers = append(c.readers, &reading{Reader: r, topic: number})
+	c.readers = append(c.readers, &reading{Reader: r, number: number, topic: topic, partitions: partitions})
 	for _, p := range partitions {
 		if err := r.SetPartitionOffset(p, c.target.starts[place{topic, p}]); err != nil {
 			return err
@@ -147,7 +176,7 @@ func (c *consumer) receive(r *reading, msgs []client.Message, arrivals []run.Arr
 		m := &msgs[i]
 		arrivals[i] = run.Arrival{
 			Key: m.Key, Value: m.Value, Header: stamp(m.Headers), Partition: m.Partition,
-			Topic: r.topic, Offset: m.Offset, TimestampMs: m.Time.UnixMilli(),
+			Topic: r.number, Offset: m.Offset, TimestampMs: m.Time.UnixMilli(),
 		}
 	}
 	c.mu.Lock()
@@ -165,22 +194,10 @@ func stamp(headers []client.Header) []byte {
 	return nil
 }
 
-// Lag is the sum over the readers, −1 while one of them does not know.
-func (c *consumer) Lag() int64 {
-	sum := int64(0)
-	for _, r := range c.readers {
-		lag := r.Lag()
-		if lag < 0 {
-			return -1
-		}
-		sum += lag
-	}
-	return sum
-}
-
 // Close ends the readers.
 func (c *consumer) Close(context.Context) error {
 	c.ending.Store(true)
+	c.target.board.leave(c)
 	var errs []error
 	for _, r := range c.readers {
 		errs = append(errs, r.Close())

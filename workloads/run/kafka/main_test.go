@@ -63,14 +63,28 @@ func (b bench) execute(t *testing.T, bootstrap []string) *run.Outcome {
 
 // requireWhole checks that every message was acknowledged and arrived once, in order and intact.
 func requireWhole(t *testing.T, out *run.Outcome, messages int64) {
+	requireWholeIn(t, out, messages, 1)
+}
+
+// requireWholeIn is requireWhole where several groups receive everything.
+func requireWholeIn(t *testing.T, out *run.Outcome, messages, groups int64) {
 	c := out.Run.Counts
 	require.Equal(t, messages, c.Attempted, "attempted")
 	require.Equal(t, messages, c.Acked, "acked; errors: %v", out.Run.Errors)
-	require.Equal(t, messages, c.Received, "received")
+	require.Equal(t, messages*groups, c.Received, "received")
 	require.Equal(t, []int64{0, 0, 0, 0, 0, 0}, []int64{c.Failed, c.Unknown, c.Lost, c.Duplicated, c.Reordered, c.Corrupted})
 	for _, s := range []string{results.SeriesResponse, results.SeriesService, results.SeriesDelay, results.SeriesE2E} {
-		require.Equal(t, messages, out.Run.Series[s].Count, s)
+		want := messages
+		if s == results.SeriesE2E {
+			want *= groups
+		}
+		require.Equal(t, want, out.Run.Series[s].Count, s)
 		require.GreaterOrEqual(t, out.Run.Series[s].MinNs, int64(0), s)
+	}
+	require.Len(t, out.Run.Consumption.Groups, int(groups))
+	for _, g := range out.Run.Consumption.Groups {
+		require.Equal(t, messages, g.Received)
+		require.NotNil(t, g.Lag)
 	}
 }
 

@@ -42,6 +42,9 @@ type Target struct {
 	shared   *client.Client // the producers' one client with ShareConnection
 
 	counters counters
+	board    board
+	// stopPolling ends the goroutine that asks for the ends of partitions; nil without one.
+	stopPolling func()
 }
 
 // place is one partition of the run.
@@ -68,6 +71,9 @@ func (t *Target) since(at time.Time) int64 {
 
 // Prepare contacts the cluster and makes the topics, or looks at the one that is named.
 func (t *Target) Prepare(ctx context.Context) error {
+	if t.o.Definition.Consumers.Mode == "group" {
+		return fmt.Errorf("consumers.mode=group: %w", client.ErrGroupUnsupported)
+	}
 	c, err := client.NewClientContext(ctx, t.o.Bootstrap, &t.o.Config)
 	if err != nil {
 		return fmt.Errorf("%w; is a broker listening there? (without --brokers kbench starts its own)", err)
@@ -137,13 +143,7 @@ func (t *Target) findStarts(ctx context.Context) error {
 	if t.o.Definition.Consumers.From == "earliest" {
 		when = client.OffsetOldest
 	}
-	var queries []client.OffsetQuery
-	for _, topic := range t.topics {
-		for p := range t.parts[topic] {
-			queries = append(queries, client.OffsetQuery{Topic: topic, Partition: p, Time: when})
-		}
-	}
-	answers, err := t.admin.ListOffsets(ctx, client.ReadUncommitted, queries...)
+	answers, err := t.list(ctx, when, client.ReadUncommitted)
 	if err != nil {
 		return fmt.Errorf("finding where consumers start: %w", err)
 	}
@@ -153,7 +153,8 @@ func (t *Target) findStarts(ctx context.Context) error {
 		}
 		t.starts[place{a.Topic, a.Partition}] = a.Offset
 	}
-	return nil
+	t.board.lay(t.topics, t.parts, max(1, t.o.Definition.Consumers.Groups), t.starts)
+	return t.watchEnds(ctx)
 }
 
 // Finish deletes the topics that were made and closes the target's clients.
@@ -162,6 +163,9 @@ func (t *Target) Finish(ctx context.Context) error {
 		return nil
 	}
 	var errs []error
+	if t.stopPolling != nil {
+		t.stopPolling()
+	}
 	if len(t.made) > 0 {
 		if err := t.admin.DeleteTopics(ctx, t.made...); err != nil {
 			errs = append(errs, fmt.Errorf("%w; delete what is left of %v by hand", err, t.made))

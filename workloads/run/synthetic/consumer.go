@@ -14,14 +14,14 @@ import (
 // consumer is one consumer of a Target.
 type consumer struct {
 	target *Target
+	who    run.Member
 	in     run.Arrivals
 	// kick holds a token when something was queued; the target writes, Run reads.
 	kick chan struct{}
 
-	mu     sync.Mutex
-	queue  []arrival
-	offset int64
-	held   *arrival // swapped: waits for its successor
+	mu    sync.Mutex
+	queue []arrival
+	free  int64 // when it has received everything so far, at its speed; of Run alone
 
 	feed pace.Schedule // someone else's messages; of Run alone, like what follows
 	fed  int64
@@ -31,38 +31,6 @@ type consumer struct {
 type arrival struct {
 	at int64
 	run.Arrival
-}
-
-// deliver sends a copy of an acked message on to the consumer of its partition, with what the
-// script does to it on the way.
-func (t *Target) deliver(m *run.Message, acked int64) {
-	if len(t.readers) == 0 || every(m.Number, t.script.Lose) {
-		return
-	}
-	c := t.readers[int(m.Partition)%len(t.readers)]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := arrival{at: acked + int64(t.script.Delivery), Arrival: run.Arrival{
-		Key: clone(m.Key), Value: clone(m.Value), Header: clone(m.Header), Partition: m.Partition, Offset: c.offset,
-	}}
-	c.offset++
-	if every(m.Number, t.script.Corrupt) {
-		a.Value[len(a.Value)-1] ^= 1
-	}
-	if every(m.Number, t.script.Swap) && c.held == nil {
-		c.held = &a
-		return
-	}
-	c.queue = append(c.queue, a)
-	if c.held != nil && c.held.Partition == a.Partition {
-		c.held.at = a.at
-		c.queue = append(c.queue, *c.held)
-		c.held = nil
-	}
-	if every(m.Number, t.script.Duplicate) {
-		c.queue = append(c.queue, a)
-	}
-	poke(c.kick)
 }
 
 // every reports whether a number is one of every n; never when n is 0.
@@ -83,6 +51,7 @@ func (c *consumer) Run(ctx context.Context) error {
 	var received int64
 	c.feed = pace.Constant(c.target.script.Feed)
 	begin := c.target.clock.Now()
+	c.free = begin
 	for {
 		batch = c.foreign(batch[:0], begin)
 		at, wait := c.target.clock.Now(), time.Duration(0)
@@ -127,25 +96,27 @@ func (c *consumer) due(batch []run.Arrival) ([]run.Arrival, int64, time.Duration
 	if len(c.queue) == 0 {
 		return batch, 0, time.Hour
 	}
-	at := c.queue[0].at
+	at := c.pace(c.queue[0].at)
 	if wait := at - c.target.clock.Now(); wait > 0 {
 		return batch, at, time.Duration(wait)
 	}
-	n := 0
-	for n < len(c.queue) && c.queue[n].at == at {
-		batch = append(batch, c.queue[n].Arrival)
+	n := 1
+	for c.target.script.Reading <= 0 && n < len(c.queue) && c.queue[n].at == at {
 		n++
 	}
+	for _, a := range c.queue[:n] {
+		batch = append(batch, a.Arrival)
+	}
 	c.queue = c.queue[n:]
+	c.received(n, at)
 	return batch, at, 0
 }
 
-// Lag is what is on its way.
-func (c *consumer) Lag() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return int64(len(c.queue))
+// Close takes the consumer out of its group.
+func (c *consumer) Close(context.Context) error {
+	c.target.leave(c)
+	return nil
 }
 
-// Close has nothing to give back.
-func (c *consumer) Close(context.Context) error { return nil }
+// Kill is the end of the consumer without a word; here its group notices at once.
+func (c *consumer) Kill() { c.target.killed.Add(1) }

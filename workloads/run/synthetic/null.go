@@ -22,9 +22,12 @@ func (n *Null) OpenProducer(_ context.Context, _ int, out run.Outcomes) (run.Pro
 }
 
 // OpenConsumer makes a consumer that never receives anything.
-func (*Null) OpenConsumer(context.Context, int, run.Arrivals) (run.Consumer, error) {
+func (*Null) OpenConsumer(context.Context, run.Member, run.Arrivals) (run.Consumer, error) {
 	return nullConsumer{}, nil
 }
+
+// Lags knows of none.
+func (*Null) Lags(into []run.PartitionLag) []run.PartitionLag { return into }
 
 // Mark does nothing.
 func (*Null) Mark(context.Context, run.Edge) {}
@@ -55,5 +58,4 @@ func (nullConsumer) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
-func (nullConsumer) Lag() int64                  { return 0 }
 func (nullConsumer) Close(context.Context) error { return nil }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kbench/kbench/results"
@@ -40,8 +41,16 @@ type Script struct {
 	// Feed sends each consumer that many messages a second of someone else's.
 	Feed float64
 
+	// Groups that are delivered to before they have a member; what comes waits for one.
+	Groups int
+	// Deaf messages, every so many by number, are not delivered to group number DeafGroup, from 1.
+	Deaf      int64
+	DeafGroup int
+	// Reading is how many messages a second a consumer receives at most, one by one; 0: any.
+	Reading float64
+
 	// Errors of the calls themselves.
-	OpenErr, SendErr, RunErr error
+	OpenErr, OpenConsumerErr, SendErr, RunErr error
 	// SendErrAfter lets that many messages through before SendErr, RunErrAfter before RunErr.
 	SendErrAfter, RunErrAfter int64
 
@@ -74,9 +83,12 @@ type Target struct {
 	origin int64 // the measured phase's begin; -1 before
 	refuse float64
 
-	readers []*consumer
-	stop    context.CancelFunc
-	done    chan struct{} // closed when answering ended
+	groupsMu sync.Mutex // after mu, before a consumer's
+	groups   []*audience
+	killed   atomic.Int64
+
+	stop context.CancelFunc
+	done chan struct{} // closed when answering ended
 }
 
 // entry is one message waiting for its answer.
@@ -91,6 +103,9 @@ func New(script Script, clock run.Clock) *Target {
 	t := &Target{script: script, clock: clock, origin: -1,
 		turn: make(chan struct{}, 1), room: make(chan struct{}, 1), kick: make(chan struct{}, 1), done: make(chan struct{})}
 	t.turn <- struct{}{}
+	if script.Groups > 0 {
+		t.group(script.Groups - 1)
+	}
 	t.server = server{base: int64(script.Latency), stalls: script.Stalls, origin: -1}
 	if script.Capacity > 0 {
 		t.server.service = 1e9 / script.Capacity
@@ -117,13 +132,6 @@ func (t *Target) OpenProducer(_ context.Context, _ int, out run.Outcomes) (run.P
 	return &producer{target: t, out: out, idle: make(chan struct{}, 1)}, nil
 }
 
-// OpenConsumer makes a consumer; partitions are dealt out among those opened.
-func (t *Target) OpenConsumer(_ context.Context, _ int, in run.Arrivals) (run.Consumer, error) {
-	c := &consumer{target: t, in: in, kick: make(chan struct{}, 1)}
-	t.readers = append(t.readers, c)
-	return c, nil
-}
-
 // Mark sets the instant stalls count from.
 func (t *Target) Mark(_ context.Context, edge run.Edge) {
 	if edge != run.MeasureStart {
@@ -148,6 +156,9 @@ func (t *Target) Finish(context.Context) error {
 	}
 	return nil
 }
+
+// Killed is how many consumers were killed.
+func (t *Target) Killed() int64 { return t.killed.Load() }
 
 // take queues a message, or reports that there is no room. Called by the sender in turn.
 func (t *Target) take(m *run.Message, out run.Outcomes) bool {
