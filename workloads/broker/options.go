@@ -15,6 +15,8 @@ import (
 const (
 	maxNodes      = 100
 	maxPartitions = 10_000
+
+	maxSyntheticValue = 16 << 20
 )
 
 // Segments of the embedded broker's logs. Retention drops whole segments, so that a log holds
@@ -37,7 +39,8 @@ type Options struct {
 	// Nodes is the number of brokers, 1…100; 0 means 1.
 	Nodes int
 	// Discard drops what is produced (offsets advance, sequences are checked) and answers
-	// fetches from one synthetic batch, so that the broker's storage is out of the figures.
+	// fetches from one synthetic batch, so that the broker's storage is out of the figures. Its
+	// messages bear a stamp of no run's: a run that reads them counts them as someone else's.
 	Discard bool
 	// SyntheticValueBytes is the size of the values a discarding broker serves; 0 means 100.
 	SyntheticValueBytes int
@@ -124,6 +127,9 @@ func (o Options) Validate() error {
 	}
 	if o.Version != "" && kversion.FromString(o.Version) == nil {
 		problems = append(problems, fmt.Errorf("version: %q is no known release of Kafka; write e.g. 2.1 or 3.9", o.Version))
+	}
+	if o.SyntheticValueBytes < 0 || o.SyntheticValueBytes > maxSyntheticValue {
+		problems = append(problems, fmt.Errorf("synthetic values: %d bytes; possible are 0 (100) to %d", o.SyntheticValueBytes, maxSyntheticValue))
 	}
 	if (o.User == "") != (o.Password == "") {
 		problems = append(problems, errors.New("user and password go together"))
@@ -212,7 +218,7 @@ func (o Options) kfakeOptions() []kfake.Opt {
 	}
 	if o.Discard {
 		opts = append(opts, kfake.BlackholeProduce(),
-			kfake.SyntheticFetch(kfake.SyntheticBatch{RecordBytes: o.SyntheticValueBytes}))
+			kfake.SyntheticFetch(kfake.SyntheticBatch{Batch: syntheticBatch(o.SyntheticValueBytes)}))
 	}
 	if o.AutoCreate {
 		opts = append(opts, kfake.AllowAutoTopicCreation())

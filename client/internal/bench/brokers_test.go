@@ -88,8 +88,13 @@ func (f *figure) open(ctx context.Context) (*stage, error) {
 	if count == 0 {
 		count = partitions
 	}
-	if f.kafka {
+	switch {
+	case f.kafka && f.backlog:
+		return backlogStage(ctx, count, f.settings)
+	case f.kafka:
 		return realStage(ctx, count)
+	case f.trickle > 0:
+		return trickleStage(ctx, count, f.trickle)
 	}
 	return embeddedStage(count, f.settings.Size)
 }

@@ -6,6 +6,8 @@ import "time"
 type figure struct {
 	id, title  string
 	kafka      bool  // on real Kafka; else on an embedded broker that discards
+	backlog    bool  // the topic holds settings.N messages, and every run reads the same ones
+	trickle    int   // messages a second that the stage sends while a program runs; 0: none
 	partitions int32 // 0: six
 	settings   settings
 	metrics    []metric
@@ -113,7 +115,7 @@ func figures() []figure {
 	for _, codec := range []string{"zstd", "lz4", "snappy", "gzip"} {
 		list = append(list, codecFigure(codec))
 	}
-	return append(list, sizes()...)
+	return append(append(list, reading()...), sizes()...)
 }
 
 func oneInFlight(s settings) settings {
@@ -147,15 +149,6 @@ func sizes() []figure {
 			}},
 			columns:  []string{columnRequests, "p99", "p99.9", "cpu/rec"},
 			entrants: []entrant{ours("sync"), franz("sync"), {"sarama", "sync"}},
-		},
-		{
-			id: "consume-100", title: "reading 100-byte messages from an embedded broker", settings: same(5_000_000, 100),
-			metrics: []metric{cpuPerMessage(franz("consume"), entrant{}, 0)},
-			columns: []string{"rate"},
-			entrants: []entrant{
-				ours("consume"), ours("consume-message"), franz("consume"),
-				{"confluent", "consume"}, {"sarama", "consume"}, {"kafkago", "consume"},
-			},
 		},
 		{
 			id: "idle-1000", title: "1 000 idle producers, each sent once to six partitions", settings: idle,

@@ -23,7 +23,7 @@ var modes map[string]func(context.Context, *job) error
 func init() { // it refers to itself through parseSettings
 	modes = map[string]func(context.Context, *job) error{
 		"callback": produceCallback, "run": produceRuns, "channels": produceChannels, "batch": produceBatch, "sync": produceSync,
-		"consume": consumeBatches, "consume-message": consumeMessages,
+		"consume": consumeBatches, "consume-message": consumeMessages, "consume-bare": consumeBare, "consume-idle": consumeIdle,
 		"idle": idleProducers, "partitions": manyPartitions,
 	}
 }

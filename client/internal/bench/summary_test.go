@@ -68,6 +68,7 @@ var extraKeys = []extraKey{
 	{key: "p99", title: "p99", unit: nanoseconds},
 	{key: "p99.9", title: "p99.9", unit: nanoseconds},
 	{key: "cpu/rec", title: "CPU a message", unit: nanoseconds},
+	{key: "cpu/s", title: "CPU a second", unit: nanoseconds},
 }
 
 // alike is how far records a request may be from the reference's.
