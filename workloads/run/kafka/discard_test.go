@@ -18,11 +18,16 @@ func TestSyntheticMessagesAreForeign(t *testing.T) {
 	t.Cleanup(c.Close)
 	d := load(200)
 	d.Consumers.Count = 1
-	d.Phases.Drain = 500 * time.Millisecond
-	out := bench{d: d}.execute(t, c.Bootstrap())
-	require.EqualValues(t, 200, out.Run.Counts.Acked)
-	require.EqualValues(t, 200, out.Run.Counts.Lost+out.Run.Counts.NotReceived)
-	require.Zero(t, out.Run.Counts.Corrupted)
-	require.Zero(t, out.Run.Counts.Received)
-	require.Contains(t, strings.Join(out.Run.Verdict.Warnings, "\n"), "messages arrived that this run did not send")
+	warnings := ""
+	// A consumer on a busy machine may not get to read anything in so short a run.
+	for drain := 300 * time.Millisecond; warnings == "" && drain < time.Minute; drain *= 4 {
+		d.Phases.Drain = drain
+		out := bench{d: d}.execute(t, c.Bootstrap())
+		require.EqualValues(t, 200, out.Run.Counts.Acked)
+		require.EqualValues(t, 200, out.Run.Counts.Lost+out.Run.Counts.NotReceived)
+		require.Zero(t, out.Run.Counts.Corrupted)
+		require.Zero(t, out.Run.Counts.Received)
+		warnings = strings.Join(out.Run.Verdict.Warnings, "\n")
+	}
+	require.Contains(t, warnings, "messages arrived that this run did not send")
 }
