@@ -72,9 +72,9 @@ func TestReaderAssignAndRevoke(t *testing.T) {
 
 	fetchesOf := r.Stats()
 	gone := parts[1:5]
-	stood := map[topicPartition]int64{}
+	stood, epochs := map[topicPartition]int64{}, map[topicPartition]int32{}
 	for _, at := range r.revoke(gone) {
-		stood[at.topicPartition] = at.offset
+		stood[at.topicPartition], epochs[at.topicPartition] = at.offset, at.leaderEpoch
 		delete(all, at.topicPartition)
 	}
 	require.Len(t, stood, 4)
@@ -91,7 +91,7 @@ func TestReaderAssignAndRevoke(t *testing.T) {
 
 	var again []assignedAt
 	for tp := range stood {
-		again = append(again, assignedAt{tp, next[tp], -1})
+		again = append(again, assignedAt{tp, next[tp], epochs[tp]})
 		all[tp] = 8
 	}
 	r.assign(8, again)

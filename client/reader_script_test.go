@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kbench/kbench/client/internal/rawserver"
+	"github.com/kbench/kbench/client/internal/wire"
 	"github.com/kbench/kbench/client/record"
 )
 
@@ -26,6 +27,8 @@ type script struct {
 	// epochs answers OffsetForLeaderEpoch about the partition.
 	epochs func(ask kmsg.OffsetForLeaderEpochRequestTopicPartition, p *kmsg.OffsetForLeaderEpochResponseTopicPartition)
 
+	versions map[int16]wire.Range // nil: the client's own
+
 	mu      sync.Mutex
 	fetches []kmsg.FetchRequest
 	held    kmsg.FetchRequestTopic // what was asked for last, as a session has it
@@ -38,12 +41,19 @@ func (s *script) asked() []kmsg.FetchRequest {
 	return append([]kmsg.FetchRequest(nil), s.fetches...)
 }
 
+// forget drops what was asked so far.
+func (s *script) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fetches = nil
+}
+
 // start runs the script and a reader of it.
 func (s *script) start(t testing.TB, cfg ReaderConfig, change func(*Config)) (*Reader, context.Context) {
 	var srv *rawserver.Server
 	ready := make(chan struct{})
 	var err error
-	srv, err = rawserver.Start(rawserver.Script{Handle: func(req rawserver.Request) rawserver.Reply {
+	srv, err = rawserver.Start(rawserver.Script{Versions: s.versions, Handle: func(req rawserver.Request) rawserver.Reply {
 		<-ready
 		return s.handle(srv.Addr(), req)
 	}})
