@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -33,7 +32,8 @@ type batchCall struct {
 	mu        sync.Mutex
 	over      []*batchRequest // answered, to be looked at
 	spare     []*batchRequest
-	refreshed bool // the refresh is over
+	learned   []func() // what limits of topics are for
+	refreshed bool     // the refresh is over
 }
 
 // callTopic is a topic's parts by partition, made when first needed.
@@ -46,6 +46,7 @@ type callTopic struct {
 type batchPart struct {
 	topic  string
 	number int32
+	size   *sizeLimit // of the topic
 
 	msgs []*BatchMessage // from head on: undecided, in order
 	wire []*ProducerMessage
@@ -57,6 +58,7 @@ type batchPart struct {
 	cause    error     // of the last failure
 	stale    bool      // metadata is to be refreshed before the next try
 	asked    bool      // the refresh under way is about it
+	asking   bool      // its batch, of one message, was refused as too large: the topic's limit is asked for
 	request  *batchRequest
 }
 
@@ -158,7 +160,7 @@ func (c *batchCall) step(now time.Time) (until time.Time) {
 // look puts a part's next batch into its leader's request, if it may go now, and returns when to
 // look at it again.
 func (c *batchCall) look(part *batchPart, now time.Time) (until time.Time) {
-	if part.request != nil || part.left() == 0 {
+	if part.request != nil || part.asking || part.left() == 0 {
 		return far
 	}
 	if part.batch == nil && !c.build(part, now) {
@@ -224,7 +226,8 @@ func (c *batchCall) build(part *batchPart, now time.Time) bool {
 		most = part.most
 	}
 	part.batch, part.cause = b, nil
-	n, panicked := b.add(part.wire[part.head:], now.UnixMilli(), cfg.MaxMessageBytes, most)
+	limit, _ := part.size.batchLimit(cfg)
+	n, panicked := b.add(part.wire[part.head:], now.UnixMilli(), limit, most)
 	if panicked == nil || n > 0 {
 		return true
 	}
@@ -244,131 +247,6 @@ func (c *batchCall) leader(part *batchPart) (int32, error) {
 		return 0, leaderless(part.topic, part.number, at.err)
 	}
 	return at.leader, nil
-}
-
-// collect looks at what was answered since the last time, and at the end of a refresh.
-func (c *batchCall) collect() {
-	c.mu.Lock()
-	over := c.over
-	c.over = c.spare[:0]
-	refreshed := c.refreshed
-	c.refreshed = false
-	c.mu.Unlock()
-	if refreshed {
-		c.refreshing = false
-		for _, part := range c.open {
-			if part.asked {
-				part.stale, part.asked = false, false
-			}
-		}
-	}
-	now := time.Time{}
-	for _, r := range over {
-		if c.dead {
-			continue // its messages have been told about
-		}
-		if now.IsZero() {
-			now = time.Now()
-		}
-		delete(c.busy, r.sender.node)
-		c.answered(r, now)
-		r.sender.reuse(r)
-	}
-	clear(over)
-	c.spare = over[:0]
-	if len(over) > 0 {
-		c.compact()
-	}
-}
-
-// answered decides the parts of a request.
-func (c *batchCall) answered(r *batchRequest, now time.Time) {
-	d := Delivery{Written: r.times.Written, Acked: r.times.Read}
-	for i, part := range r.parts {
-		part.request = nil
-		a := &r.answers[i]
-		if a.err == nil {
-			c.acked(part, a.baseOffset, d)
-			continue
-		}
-		written := r.sent.Load() && !a.class.Has(wire.DefinitelyRefused)
-		if r.err == nil { // the broker has answered about this batch
-			written = a.class.Has(wire.OutcomeUnknown)
-		}
-		part.batch.mayBeWritten = part.batch.mayBeWritten || written
-		if r.err != nil && c.ctx.Err() != nil { // all that is left fails for that
-			part.cause = a.err
-			continue
-		}
-		c.again(part, a.err, a.class, d, now)
-	}
-}
-
-func (c *batchCall) acked(part *batchPart, base int64, d Delivery) {
-	b := part.batch
-	part.batch, part.most = nil, part.most*2
-	n := len(b.msgs)
-	b.free()
-	c.decide(part, n, base, d)
-}
-
-// again has a part's batch tried another time where that may help, makes it smaller when it is too
-// large, and fails it otherwise.
-func (c *batchCall) again(part *batchPart, err error, class wire.Class, d Delivery, now time.Time) {
-	b, retry := part.batch, &c.p.cfg.Producer.Retry
-	b.attempts++
-	part.cause = err
-	switch {
-	case !class.Has(wire.Retriable) && len(b.msgs) > 1 && (isTooLarge(err) || errors.As(err, new(*MessageTooLargeError))):
-		part.most = len(b.msgs) / 2
-		part.batch = nil
-		b.free()
-	case !class.Has(wire.Retriable):
-		if isTooLarge(err) {
-			err = largeForBroker(b, err)
-		}
-		c.give(part, b.orUnknown(err), d)
-	case b.attempts > retry.Max || b.late(now):
-		c.give(part, b.gaveUp(&c.p.cfg, false, err, now), d)
-	default:
-		part.notUntil, part.stale, part.asked = now.Add(retry.wait(b.attempts)), true, false
-		c.p.retries.Add(1)
-	}
-}
-
-// largeForBroker is the error of one message that is too large for a broker, or for us once it is
-// compressed, which has been said.
-func largeForBroker(b *batch, err error) error {
-	var said *MessageTooLargeError
-	if errors.As(err, &said) {
-		return err
-	}
-	return &MessageTooLargeError{Size: len(b.data), Whose: topicLimit, Err: err}
-}
-
-// give fails a part's batch for good.
-func (c *batchCall) give(part *batchPart, err error, d Delivery) {
-	n := len(part.batch.msgs)
-	part.batch.free()
-	part.batch, part.stale, part.asked, part.notUntil = nil, false, false, time.Time{}
-	d.Err = err
-	c.decide(part, n, -1, d)
-}
-
-// decide gives a part's first n messages their outcome.
-func (c *batchCall) decide(part *batchPart, n int, base int64, d Delivery) {
-	run := part.msgs[part.head : part.head+n]
-	part.head += n
-	for i, m := range run {
-		m.Partition, m.Offset, m.Err = part.number, -1, d.Err
-		if base >= 0 {
-			m.Offset = base + int64(i)
-		}
-	}
-	if d.Err != nil {
-		c.failed += n
-	}
-	c.p.settle(run, d)
 }
 
 // compact drops parts that have nothing left from the list.
@@ -408,34 +286,4 @@ func (c *batchCall) refresh(now time.Time) {
 		c.mu.Unlock()
 		c.wake()
 	}(c.ctx)
-}
-
-// abandon fails everything that is undecided because the call's context has ended. What is on its
-// way is not waited for.
-func (c *batchCall) abandon() {
-	closed := c.p.life.Err() != nil
-	for _, part := range c.open {
-		if part.left() == 0 {
-			continue
-		}
-		err := fmt.Errorf("gave up waiting for the outcome: %w", c.ctx.Err())
-		if closed {
-			err = fmt.Errorf("%w before the message was decided", ErrClosed)
-		}
-		if part.cause != nil {
-			err = fmt.Errorf("%w (last: %w)", err, part.cause)
-		}
-		if b := part.batch; b != nil {
-			n, mine := len(b.msgs), err
-			if b.mayBeWritten || part.request != nil && part.request.sent.Load() {
-				mine = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-			}
-			part.batch, part.request = nil, nil // not freed: it may be being written
-			c.decide(part, n, -1, Delivery{Err: mine})
-		}
-		if n := part.left(); n > 0 {
-			c.decide(part, n, -1, Delivery{Err: err})
-		}
-	}
-	c.open, c.dead = nil, true
 }

@@ -58,7 +58,7 @@ func (c *batchCall) part(t *callTopic, name string, partition int32) *batchPart 
 		t.parts = append(t.parts, nil)
 	}
 	if t.parts[partition] == nil {
-		t.parts[partition] = &batchPart{topic: name, number: partition}
+		t.parts[partition] = &batchPart{topic: name, number: partition, size: t.shared.size}
 	}
 	return t.parts[partition]
 }

@@ -2,10 +2,8 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/kbench/kbench/client/record"
 )
@@ -57,14 +55,18 @@ type BatchProducer struct {
 	drop    chan struct{}      // closed by Close when its bound has passed: what is not read is dropped
 	unread  atomic.Int64       // results that were dropped
 
-	retries, failures, panics, dropped atomic.Int64
+	retries, splits, failures, panics, dropped atomic.Int64
 }
 
-// batchTopic is the partitioner of one topic, which all calls share.
+// batchTopic is what all calls share of one topic: its partitioner, what is known of its limit, and
+// the circuit breaker of looking it up.
 type batchTopic struct {
-	mu   sync.Mutex
-	by   Partitioner
-	seen *topicMeta // as by was asked last
+	size *sizeLimit
+
+	mu      sync.Mutex
+	by      Partitioner
+	seen    *topicMeta // as by was asked last
+	circuit circuit
 }
 
 // NewBatchProducer makes a producer with a client of its own. cfg may be nil for the defaults.
@@ -218,68 +220,24 @@ func batchFailures(msgs []*BatchMessage, n int) error {
 	return e
 }
 
-// prepare serialises messages and looks up topics nothing is known of. What cannot be sent has its
-// reason in Err. now is noted as when they were accepted.
-func (p *BatchProducer) prepare(ctx context.Context, msgs []*BatchMessage, epoch uint8) {
-	now := sinceOrigin()
-	for _, m := range msgs {
-		m.Err = p.encode(m)
-		m.epoch, m.accepted = epoch, now
-	}
-	p.learn(ctx, msgs)
-}
-
-// learn looks up the topics of messages that nothing is known of, all of them by one request, and
-// one by one what that does not bring.
-func (p *BatchProducer) learn(ctx context.Context, msgs []*BatchMessage) {
-	var missing map[string]error
-	last := ""
-	for i, m := range msgs {
-		name := m.encoded.Topic
-		if i > 0 && name == last || m.Err != nil {
-			continue
-		}
-		last = name
-		p.topic(name)
-		if t := p.client.meta.Load().topics[name]; t == nil || len(t.partitions) == 0 {
-			if missing == nil {
-				missing = map[string]error{}
-			}
-			missing[name] = nil
-		}
-	}
-	if missing == nil {
-		return
-	}
-	if len(missing) > 1 {
-		names := make([]string, 0, len(missing))
-		for name := range missing {
-			names = append(names, name)
-		}
-		_ = p.client.RefreshMetadata(ctx, names...) // what it does not bring is asked for below
-	}
-	for name := range missing {
-		_, missing[name] = p.client.topic(ctx, name)
-	}
-	for _, m := range msgs {
-		if err := missing[m.encoded.Topic]; err != nil && m.Err == nil {
-			m.Err = err
-		}
-	}
-}
-
-// topic is the partitioner of a topic, made when first needed.
+// topic is what calls share of a topic, made when first needed.
 func (p *BatchProducer) topic(name string) *batchTopic {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.topics[name]
 	if t == nil {
-		t = &batchTopic{}
+		t = &batchTopic{size: &sizeLimit{client: p.client, topic: name, life: p.life, tasks: p}}
 		p.topics[name] = t
 		p.client.use([]string{name})
 	}
 	return t
 }
+
+// started counts a goroutine that Close waits for.
+func (p *BatchProducer) started() { p.work.Add(1) }
+
+// ended is the last thing that one does.
+func (p *BatchProducer) ended() { p.work.Done() }
 
 // sender is what makes requests to a node, made when first needed.
 func (p *BatchProducer) sender(node int32) *batchSender {
@@ -296,112 +254,7 @@ func (p *BatchProducer) sender(node int32) *batchSender {
 // Stats may be called at any time.
 func (p *BatchProducer) Stats() ProducerStats {
 	return ProducerStats{
-		Retries: p.retries.Load(), Failures: p.failures.Load(), Panics: p.panics.Load(), Dropped: p.dropped.Load(), Open: p.accounts.total(),
-	}
-}
-
-// Flush sends what is queued, whatever the flush triggers say, and waits until everything taken
-// before the call is decided, or ctx ends. In OnResults it is ErrInCallback at once.
-func (p *BatchProducer) Flush(ctx context.Context) error {
-	if inCallback() {
-		return fmt.Errorf("flush: %w", ErrInCallback)
-	}
-	p.queue.flushing.Add(1)
-	defer p.queue.flushing.Add(-1)
-	p.queue.wake()
-	if err := p.accounts.wait(ctx); err != nil {
-		return fmt.Errorf("flush: %d messages not decided yet: %w", p.accounts.total(), err)
-	}
-	return nil
-}
-
-// Close flushes and ends the producer. When ctx ends before everything is decided, what is left
-// fails with ErrClosed, and ErrOutcomeUnknown where it was written already, and Close says so: every
-// message has its outcome when it returns. Results is closed then; outcomes on it that nobody has
-// read by the end of ctx are dropped, and counted in the error. A second call waits for the first,
-// and its context bounds the closing as well.
-//
-// An encoder or OnResults that does not return cannot be ended: then Close returns two seconds after
-// ctx, with an error. In OnResults Close begins to close the producer and returns ErrInCallback.
-func (p *BatchProducer) Close(ctx context.Context) error {
-	p.close.Do(func() {
-		ctx, cut := context.WithCancelCause(ctx)
-		p.cut = cut
-		p.closing.Store(true)
-		// Owned by the producer; bounded by ctx, unless the user's code does not return.
-		go p.shutDown(ctx)
-	})
-	if inCallback() {
-		return fmt.Errorf("close: %w", ErrInCallback)
-	}
-	select {
-	case <-p.closed:
-		return p.result
-	case <-ctx.Done():
-	}
-	p.cut(ctx.Err())
-	grace := time.NewTimer(closeGrace)
-	defer grace.Stop()
-	select {
-	case <-p.closed:
-		return p.result
-	case <-grace.C:
-		return fmt.Errorf("close: a function of the user's has not returned; %d messages are not decided: %w",
-			p.accounts.total(), ctx.Err())
-	}
-}
-
-func (p *BatchProducer) shutDown(ctx context.Context) {
-	defer close(p.closed)
-	defer p.cut(nil) // gives the context back
-	p.queue.flushing.Add(1)
-	p.queue.wake()
-	err := p.accounts.wait(ctx)
-	left := p.accounts.total()
-	if err != nil {
-		err = context.Cause(ctx)
-		close(p.drop)
-	}
-	p.end()
-	_ = p.accounts.wait(context.Background()) // nothing waits for longer than life
-	p.interruptWrites()
-	p.work.Wait()
-	close(p.results)
-	p.reportLastDrops()
-	if p.ownsClient {
-		_ = p.client.Close() // the only error is that it was closed before
-	}
-	if err == nil {
-		return
-	}
-	p.result = fmt.Errorf("close: %d messages were not decided in time and failed: %w", left, err)
-	if n := p.unread.Load(); n > 0 {
-		p.result = fmt.Errorf("close: %d messages were not decided in time, or their results not read (%d): %w", left, n, err)
-	}
-}
-
-// reportLastDrops tells of connections that were lost after the last request on them, with acks=0.
-func (p *BatchProducer) reportLastDrops() {
-	if p.cfg.Producer.RequiredAcks != AcksNone {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range p.senders {
-		if c := s.using.Load(); c != nil && c.Err() != nil {
-			p.dropped.Add(1)
-		}
-	}
-}
-
-// interruptWrites closes connections on which a request of a call that was given up is still being
-// written: on a shared client others have to try theirs again, which is the price of ending in time.
-func (p *BatchProducer) interruptWrites() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range p.senders {
-		if c := s.using.Load(); c != nil && s.writing.Load() > 0 {
-			c.Close(ErrClosed)
-		}
+		Retries: p.retries.Load(), Splits: p.splits.Load(), Failures: p.failures.Load(), Panics: p.panics.Load(),
+		Dropped: p.dropped.Load(), Open: p.accounts.total(),
 	}
 }

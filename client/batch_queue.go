@@ -62,8 +62,9 @@ func (p *BatchProducer) takeIn(ctx context.Context, msgs []*BatchMessage) error 
 		p.queue.wake() // it may have waited for this
 		return err
 	}
+	now := sinceOrigin()
 	for _, m := range msgs {
-		m.epoch = epoch
+		m.epoch, m.accepted = epoch, now
 	}
 	p.queue.push(msgs, size)
 	return nil

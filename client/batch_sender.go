@@ -142,8 +142,8 @@ func (r *batchRequest) encode() {
 	defer p.compressors.Put(codec)
 	for i, b := range r.batches {
 		err := b.finish(codec)
-		if err == nil {
-			err = b.checkCompressed(&p.cfg.Producer)
+		if err == nil && b.attempts == 0 {
+			err = b.checkFinished(&p.cfg.Producer, r.parts[i].size)
 		}
 		if err != nil {
 			r.answers[i] = batchAnswer{told: true, err: err, class: wire.Fatal | wire.DefinitelyRefused}

@@ -238,6 +238,9 @@ func (c *Client) topic(ctx context.Context, topic string) (*topicMeta, error) {
 	var last error
 	for attempt := 0; ; attempt++ {
 		if err := c.RefreshMetadata(ctx, topic); err != nil {
+			if last != nil {
+				err = fmt.Errorf("%w (%w)", last, err)
+			}
 			return nil, err
 		}
 		t := c.meta.Load().topics[topic]

@@ -54,7 +54,7 @@ type AsyncProducer struct {
 	input   chan *ProducerMessage // written by the user, read by the dispatcher, never closed
 	results results
 
-	retries, failures, panics, dropped atomic.Int64
+	retries, splits, failures, panics, dropped atomic.Int64
 }
 
 // NewAsyncProducer makes a producer with a client of its own. cfg may be nil for the defaults.
@@ -244,7 +244,7 @@ func (p *AsyncProducer) dispatch(ctx context.Context, run []*ProducerMessage) (i
 	t := p.topic(run[0].Topic)
 	from := 0
 	for i, m := range run {
-		large := p.checkSize(m, t.size)
+		large := t.size.check(&p.cfg.Producer, m)
 		if large == nil {
 			continue
 		}
@@ -343,6 +343,7 @@ func (p *AsyncProducer) aborted() bool { return p.life.Err() != nil }
 // ProducerStats counts what a producer has done so far.
 type ProducerStats struct {
 	Retries  int64 // batches sent again
+	Splits   int64 // batches that a broker refused for their size and that were divided (KIP-126)
 	Failures int64 // messages that failed
 	Panics   int64 // caught in the user's functions and in the producer's stages
 	Dropped  int64 // connections that brokers closed on which nothing is answered (acks=0)
@@ -352,6 +353,7 @@ type ProducerStats struct {
 // Stats may be called at any time.
 func (p *AsyncProducer) Stats() ProducerStats {
 	return ProducerStats{
-		Retries: p.retries.Load(), Failures: p.failures.Load(), Panics: p.panics.Load() + p.client.panics.Load(), Dropped: p.dropped.Load(), Open: p.accounts.total(),
+		Retries: p.retries.Load(), Splits: p.splits.Load(), Failures: p.failures.Load(), Panics: p.panics.Load() + p.client.panics.Load(),
+		Dropped: p.dropped.Load(), Open: p.accounts.total(),
 	}
 }

@@ -29,22 +29,24 @@ const (
 // batch for its size: then one request asks, and a message that is too large by itself waits for
 // the answer, so that its error can name both sizes.
 type sizeLimit struct {
-	producer *AsyncProducer
-	topic    string
+	client *Client
+	topic  string
+	life   context.Context // the producer's
+	tasks  tasks           // the producer's
 
 	bytes atomic.Int64 // 0: not known
 	until atomic.Int64 // how long the answer is believed, nanoseconds since origin
 
 	mu      sync.Mutex
 	asking  bool
-	asked   bool       // at least once; an answer that does not tell counts as long as others
-	refused []largeOne // by the broker, each waiting for the answer
+	asked   bool              // at least once; an answer that does not tell counts as long as others
+	waiting []func(limit int) // for the answer; 0: it does not tell
 }
 
-// largeOne is a batch of one message that a broker found too large.
-type largeOne struct {
-	b *batch
-	d Delivery
+// tasks counts the goroutines that a producer's Close waits for.
+type tasks interface {
+	started()
+	ended()
 }
 
 // now is the topic's limit, 0 when it is not known.
@@ -68,53 +70,62 @@ func (l *sizeLimit) ask() {
 }
 
 func (l *sizeLimit) askLocked() {
-	if l.asking || l.producer.aborted() || l.asked && int64(time.Since(origin)) <= l.until.Load() {
+	if l.asking || l.life.Err() != nil || l.asked && int64(time.Since(origin)) <= l.until.Load() {
 		return
 	}
 	l.asking, l.asked = true, true
-	l.producer.stages.started()
+	l.tasks.started()
 	// Owned by the producer; bounded by Admin.Timeout and the producer's life; Close waits.
 	go l.find()
 }
 
 func (l *sizeLimit) find() {
-	defer l.producer.stages.ended()
-	n, err := l.producer.client.maxMessageBytes(l.producer.life, l.topic)
-	if log := l.producer.cfg.Logger; err != nil && log != nil && !l.producer.aborted() {
+	defer l.tasks.ended()
+	n, err := l.client.maxMessageBytes(l.life, l.topic)
+	if log := l.client.cfg.Logger; err != nil && log != nil && l.life.Err() == nil {
 		log.Warn("a topic's max.message.bytes could not be found out", "topic", l.topic, "error", err)
 	}
 	l.until.Store(int64(time.Since(origin) + limitAge))
 	l.bytes.Store(int64(n))
 	l.mu.Lock()
 	l.asking = false
-	refused := l.refused
-	l.refused = nil
+	waiting := l.waiting
+	l.waiting = nil
 	l.mu.Unlock()
-	for _, r := range refused {
-		l.fail(r, n)
+	for _, tell := range waiting {
+		tell(n)
 	}
 }
 
-// tooLarge fails a batch of one message that is not in flight any more, once the limit is known.
-func (l *sizeLimit) tooLarge(b *batch, d Delivery) {
+// then calls tell with the limit once it is known, here or on a goroutine of the producer's.
+func (l *sizeLimit) then(tell func(limit int)) {
 	l.mu.Lock()
 	l.askLocked()
 	if l.asking {
-		l.refused = append(l.refused, largeOne{b, d})
+		l.waiting = append(l.waiting, tell)
 		l.mu.Unlock()
 		return
 	}
 	l.mu.Unlock()
-	l.fail(largeOne{b, d}, l.now())
+	tell(l.now())
 }
 
-func (l *sizeLimit) fail(r largeOne, limit int) {
-	if limit >= len(r.b.data) {
+// tooLarge fails a batch of one message that a broker found too large, once the limit is known.
+func (p *AsyncProducer) tooLarge(b *batch, d Delivery) {
+	b.p.size.then(func(limit int) {
+		d.Err = b.largeForBroker(limit, d.Err)
+		p.decide(b, d, -1)
+		b.free()
+	})
+}
+
+// largeForBroker is the error of one message that is too large for a broker, whose topic's limit is
+// limit, 0 when it is not known.
+func (b *batch) largeForBroker(limit int, err error) error {
+	if limit >= len(b.data) {
 		limit = 0 // another limit of the broker's
 	}
-	r.d.Err = &MessageTooLargeError{Size: len(r.b.data), Limit: limit, Whose: topicLimit, Err: r.d.Err}
-	l.producer.decide(r.b, r.d, -1)
-	r.b.free()
+	return &MessageTooLargeError{Size: len(b.data), Limit: limit, Whose: topicLimit, Err: err}
 }
 
 // maxMessageBytes asks for the topic's limit; brokers tell who may describe the topic's settings.
@@ -157,20 +168,20 @@ func (c *ProducerConfig) compressedCheck() bool {
 }
 
 // batchLimit is the largest batch before compression.
-func (p *AsyncProducer) batchLimit(topic *sizeLimit) (limit int, whose string) {
-	limit, whose = p.cfg.Producer.MaxMessageBytes, ownLimit
-	if p.cfg.Producer.Compression == record.None { // else only the result tells
-		if n := topic.now(); n > 0 && n < limit {
+func (l *sizeLimit) batchLimit(cfg *ProducerConfig) (limit int, whose string) {
+	limit, whose = cfg.MaxMessageBytes, ownLimit
+	if cfg.Compression == record.None { // else only the result tells
+		if n := l.now(); n > 0 && n < limit {
 			limit, whose = n, topicLimit
 		}
 	}
 	return limit, whose
 }
 
-// checkSize is nil for a message that is not too large as far as can be said before it is encoded.
-func (p *AsyncProducer) checkSize(m *ProducerMessage, topic *sizeLimit) error {
-	limit, whose := p.batchLimit(topic)
-	if p.cfg.Producer.compressedCheck() || fitsAlone(m, limit) {
+// check is nil for a message that is not too large as far as can be said before it is encoded.
+func (l *sizeLimit) check(cfg *ProducerConfig, m *ProducerMessage) error {
+	limit, whose := l.batchLimit(cfg)
+	if cfg.compressedCheck() || fitsAlone(m, limit) {
 		return nil
 	}
 	large := &MessageTooLargeError{Size: batchSize(m), Limit: limit, Whose: whose}
@@ -188,12 +199,12 @@ func (b *batch) checkCompressed(cfg *ProducerConfig) error {
 	return nil
 }
 
-// checkFinished is nil for a batch that is not too large as it is to be sent.
-func (b *batch) checkFinished(cfg *ProducerConfig) error {
+// checkFinished is nil for a batch to the topic of l that is not too large as it is to be sent.
+func (b *batch) checkFinished(cfg *ProducerConfig, l *sizeLimit) error {
 	if err := b.checkCompressed(cfg); err != nil {
 		return err
 	}
-	if n := b.p.size.now(); n > 0 && len(b.data) > n {
+	if n := l.now(); n > 0 && len(b.data) > n {
 		return &MessageTooLargeError{Size: len(b.data), Limit: n, Whose: topicLimit, Err: wire.ErrMessageTooLarge}
 	}
 	return nil

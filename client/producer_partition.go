@@ -155,7 +155,7 @@ func (p *partitionProducer) add(run []*ProducerMessage) (n int, w weight, panick
 	}
 	b, cfg := p.building, &p.producer.cfg.Producer
 	before := b.builder.Len()
-	limit, _ := p.producer.batchLimit(p.size)
+	limit, _ := p.size.batchLimit(cfg)
 	n, panicked = b.add(run, p.now.UnixMilli(), limit, cfg.Flush.MaxMessages)
 	p.next += int64(n)
 	w = weight{messages: int64(n), bytes: int64(b.builder.Len() - before)}

@@ -96,7 +96,7 @@ func (r *request) finish(b *batch) bool {
 	cfg := &r.broker.producer.cfg.Producer
 	err := b.finish(r.broker.compressor)
 	if err == nil && b.attempts == 0 {
-		err = b.checkFinished(cfg)
+		err = b.checkFinished(cfg, b.p.size)
 	}
 	if err == nil {
 		return true
@@ -230,10 +230,11 @@ func (r *request) notAcked(b *batch, err error, class wire.Class, now time.Time)
 		b.p.again(b, err, class, now)
 	case b.tooLargeTogether(err):
 		b.p.size.ask()
+		r.broker.producer.splits.Add(1)
 		b.p.halve(b)
 	case isTooLarge(err):
 		b.p.decided(b, false)
-		b.p.size.tooLarge(b, Delivery{Err: err, Written: r.times.Written, Acked: r.times.Read})
+		r.broker.producer.tooLarge(b, Delivery{Err: err, Written: r.times.Written, Acked: r.times.Read})
 	default:
 		r.broker.producer.decide(b, Delivery{Err: b.orUnknown(err), Written: r.times.Written, Acked: r.times.Read}, -1)
 		b.p.decided(b, false)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,11 +22,13 @@ import (
 // arrives is noted with its time, and the test decides what is answered, and when.
 type fakeBroker struct {
 	partitions int
-	limit      int  // of the topic's max.message.bytes; 0: none
-	silent     bool // it does not tell the limit
+	limit      int           // of the topic's max.message.bytes; 0: none
+	silent     bool          // it does not tell the limit
+	asking     chan struct{} // it tells the limit once this is closed; nil: at once
 
 	mu         sync.Mutex
-	noTopic    bool // it does not know the topic
+	noTopic    bool     // it does not know the topic
+	topics     []string // others that it knows
 	leaderless map[int32]bool
 	// answer decides about the n-th Produce request, from 0; nil: success at once.
 	answer   func(n int, req *kmsg.ProduceRequest) ruling
@@ -111,7 +114,9 @@ func (b *fakeBroker) handle(t *testing.T, start time.Time, raw rawserver.Request
 		r.ProducerID = 1
 		return rawserver.Respond(raw, r)
 	case *kmsg.DescribeConfigsRequest:
-		return rawserver.Respond(raw, b.settings(req))
+		reply := rawserver.Respond(raw, b.settings(req))
+		reply.Wait = b.asking
+		return reply
 	case *kmsg.ProduceRequest:
 		return b.produce(t, start, raw, req)
 	}
@@ -127,7 +132,7 @@ func (b *fakeBroker) describe(req *kmsg.MetadataRequest) kmsg.Response {
 	for _, asked := range req.Topics {
 		topic := kmsg.NewMetadataResponseTopic()
 		topic.Topic = asked.Topic
-		if b.noTopic || *asked.Topic != "t" {
+		if (b.noTopic || *asked.Topic != "t") && !slices.Contains(b.topics, *asked.Topic) {
 			topic.ErrorCode = wire.ErrUnknownTopicOrPartition.Code
 			r.Topics = append(r.Topics, topic)
 			continue

@@ -28,7 +28,7 @@ type topicProducer struct {
 }
 
 func newTopicProducer(p *AsyncProducer, topic string) *topicProducer {
-	t := &topicProducer{producer: p, topic: topic, size: &sizeLimit{producer: p, topic: topic}}
+	t := &topicProducer{producer: p, topic: topic, size: &sizeLimit{client: p.client, topic: topic, life: p.life, tasks: &p.stages}}
 	t.stage.init(p.cfg.ChannelBufferSize, &p.stages, t)
 	return t
 }
