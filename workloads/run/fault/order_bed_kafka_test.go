@@ -6,9 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,10 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kbench/kbench/client"
-	"github.com/kbench/kbench/workloads/run/kafka/kafkatest"
 	"github.com/kbench/kbench/workloads/run/verify"
 )
 
@@ -31,17 +26,7 @@ import (
 const (
 	orderPartitions = 6
 	orderRate       = 300 // messages a second of each producer
-	orderPatience   = 15 * time.Minute
-	orderFaultEvery = 5 * time.Second
 )
-
-// orderLength is how long messages are written: short by default.
-func orderLength() time.Duration {
-	if os.Getenv("KBENCH_SOAK") == "1" {
-		return 3 * time.Minute
-	}
-	return 20 * time.Second
-}
 
 // promise is what a producer under test is set up to keep.
 type promise struct {
@@ -59,38 +44,14 @@ var promises = []promise{
 	{name: "acks=all, 5 in flight", inFlight: 5},
 }
 
-// orderBed is the cluster, the proxy in front of it, and an admin client that goes around it.
+// orderBed is a cluster with the producers under test.
 type orderBed struct {
-	*kafkatest.Cluster
-	t       *testing.T
-	ctx     context.Context
-	proxy   *Proxy
-	admin   *client.Client
-	prefix  string
+	*realBed
 	writers []*writer
-	rand    *rand.Rand // of the test's own goroutine
-	// elections of leaders, asked for, by their outcome's error code.
-	elections map[int16]int
 }
 
 func newOrderBed(t *testing.T) *orderBed {
-	b := &orderBed{Cluster: kafkatest.Exclusive(t, 3), t: t, elections: map[int16]int{}, rand: rand.New(rand.NewPCG(1, 2))}
-	t.Cleanup(func() { // for the tests that follow
-		for n := 1; t.Failed() && n <= 3; n++ {
-			_, _ = b.TryScript("start", strconv.Itoa(n))
-		}
-	})
-	var cancel context.CancelFunc
-	b.ctx, cancel = context.WithTimeout(t.Context(), orderPatience)
-	t.Cleanup(cancel)
-	var err error
-	b.admin, err = client.NewClientContext(b.ctx, b.Bootstrap, nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = b.admin.Close() })
-	b.proxy, err = New(b.ctx, b.Bootstrap, Options{Seed: 1})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.proxy.Close()) })
-	b.prefix = fmt.Sprintf("kbench-test-order-%d", time.Now().UnixNano())
+	b := &orderBed{realBed: newRealBed(t, "order")}
 	for i, p := range promises {
 		b.writers = append(b.writers, b.newWriter(i, p))
 	}
@@ -111,12 +72,9 @@ type writer struct {
 	acked  atomic.Int64
 }
 
-func (b *orderBed) newWriter(number int, p promise) *writer {
-	w := &writer{promise: p, number: number, topic: fmt.Sprintf("%s-%d", b.prefix, number), check: verify.New()}
-	spec := client.TopicSpec{
-		Name: w.topic, Partitions: orderPartitions, ReplicationFactor: 3,
-		Config: map[string]string{"min.insync.replicas": "2"},
-	}
+func (b *realBed) newWriter(number int, p promise) *writer {
+	w := &writer{promise: p, number: number, check: verify.New()}
+	config := map[string]string{}
 	cfg := client.NewConfig()
 	cfg.Producer.Partitioner = "manual"
 	cfg.Producer.Idempotent, cfg.Net.MaxOpenRequests = p.idempotent, p.inFlight
@@ -126,14 +84,9 @@ func (b *orderBed) newWriter(number int, p promise) *writer {
 	cfg.Producer.Timeout, cfg.Net.ReadTimeout, cfg.Net.DialTimeout = 2*time.Second, 2*time.Second, 5*time.Second
 	if p.small {
 		cfg.Producer.Flush.MaxMessages = 0
-		spec.Config["max.message.bytes"] = "1000"
+		config["max.message.bytes"] = "1000"
 	}
-	require.NoError(b.t, b.admin.CreateTopics(b.ctx, spec))
-	b.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		require.NoError(b.t, b.admin.DeleteTopics(ctx, w.topic))
-	})
+	w.topic = b.topic(orderPartitions, config)
 	var err error
 	w.p, err = client.NewAsyncProducer(b.proxy.Addrs(), cfg)
 	require.NoError(b.t, err)
@@ -221,76 +174,6 @@ func (b *orderBed) during(faults func()) {
 func (b *orderBed) awaitAcked(n int64) {
 	for _, w := range b.writers {
 		until := w.acked.Load() + n
-		require.Eventually(b.t, func() bool { return w.acked.Load() >= until }, orderPatience, 10*time.Millisecond, w.name)
+		require.Eventually(b.t, func() bool { return w.acked.Load() >= until }, realPatience, 10*time.Millisecond, w.name)
 	}
-}
-
-// moveLeaders makes another replica the preferred leader of every partition of a topic, and the
-// leader. What cannot be done while a node is down is left.
-func (b *orderBed) moveLeaders(topic string) {
-	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
-	defer cancel()
-	d, err := b.admin.DescribeTopic(ctx, topic)
-	if err != nil {
-		return
-	}
-	assign := kmsg.NewPtrAlterPartitionAssignmentsRequest()
-	assign.TimeoutMillis = 2000
-	elect := kmsg.NewPtrElectLeadersRequest()
-	elect.TimeoutMillis = 2000
-	at, et := kmsg.NewAlterPartitionAssignmentsRequestTopic(), kmsg.NewElectLeadersRequestTopic()
-	at.Topic, et.Topic = topic, topic
-	for i, replicas := range d.Replicas {
-		p := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
-		p.Partition, p.Replicas = int32(i), slices.Concat(replicas[1:], replicas[:1])
-		at.Partitions = append(at.Partitions, p)
-		et.Partitions = append(et.Partitions, int32(i))
-	}
-	assign.Topics, elect.Topics = append(assign.Topics, at), append(elect.Topics, et)
-	for _, c := range b.admin.Brokers() { // any that is up passes it on to the controller
-		if b.elect(ctx, c, assign, elect) {
-			return
-		}
-	}
-}
-
-// elect asks one broker, which may be starting: it is not waited for.
-func (b *orderBed) elect(ctx context.Context, c *client.Broker, assign, elect kmsg.Request) bool {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	if _, err := c.Request(ctx, assign); err != nil {
-		return false
-	}
-	resp, err := c.Request(ctx, elect)
-	if err != nil {
-		return false
-	}
-	for _, t := range resp.(*kmsg.ElectLeadersResponse).Topics {
-		for _, p := range t.Partitions {
-			b.elections[p.ErrorCode]++
-		}
-	}
-	return true
-}
-
-// whole says whether every replica of every topic is in sync and every partition has a leader.
-func (b *orderBed) whole() bool {
-	for _, w := range b.writers {
-		ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
-		d, err := b.admin.DescribeTopic(ctx, w.topic)
-		cancel()
-		if err != nil {
-			return false
-		}
-		for i := range d.ISR {
-			if len(d.ISR[i]) != 3 || d.Leaders[i] < 0 {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func (b *orderBed) awaitWhole() {
-	require.Eventually(b.t, b.whole, orderPatience, 200*time.Millisecond, "every replica in sync")
 }

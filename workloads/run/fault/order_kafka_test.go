@@ -3,7 +3,6 @@
 package fault
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,58 +20,13 @@ func TestKafkaOrderAndLossWhileNodesDie(t *testing.T) {
 	b := newOrderBed(t)
 	var dead []string
 	b.during(func() {
-		stop, over := make(chan struct{}), make(chan error, 1)
-		go func() { over <- b.killNodes(stop, &dead) }() // ends when stop is closed and the node is back
-		end := time.After(orderLength())
-		for step := 0; ; step++ {
-			select {
-			case <-time.After(orderFaultEvery):
-				b.moveLeaders(b.writers[step%len(b.writers)].topic)
-				b.proxy.Cut(AllNodes, End(step%2))
-				continue
-			case <-end:
-				close(stop)
-				require.NoError(t, <-over)
-			case err := <-over:
-				require.NoError(t, err)
-			}
-			return
-		}
+		dead = b.disturb(b.topics, func(turn int) ending {
+			return ending{how: []string{"kill9", "stop"}[turn%2], node: turn%3 + 1}
+		})
 	})
 	t.Logf("nodes: %s", strings.Join(dead, ", "))
 	require.NotEmpty(t, dead)
 	b.judge()
-}
-
-// killNodes ends nodes in turn, each when all are whole again.
-func (b *orderBed) killNodes(stop <-chan struct{}, dead *[]string) error {
-	how := []string{"kill9", "stop"}
-	for i := 0; ; i++ {
-		node, with := strconv.Itoa(i%3+1), how[i%2]
-		if _, err := b.TryScript(with, node); err != nil {
-			return err
-		}
-		*dead = append(*dead, with+" "+node)
-		select {
-		case <-time.After(2 * time.Second): // without it
-		case <-b.ctx.Done():
-		}
-		if _, err := b.TryScript("start", node); err != nil {
-			return err
-		}
-		for !b.whole() {
-			select {
-			case <-time.After(200 * time.Millisecond):
-			case <-b.ctx.Done():
-				return fmt.Errorf("after %s of node %s the replicas are not in sync: %w", with, node, b.ctx.Err())
-			}
-		}
-		select {
-		case <-stop:
-			return nil
-		default:
-		}
-	}
 }
 
 // Everything that the network may do, one after the other, leaders moving all the while.
@@ -80,7 +34,7 @@ func TestKafkaOrderAndLossOnABadNetwork(t *testing.T) {
 	b := newOrderBed(t)
 	var done []string
 	b.during(func() {
-		for began, step := time.Now(), 0; time.Since(began) < orderLength() || step < len(networkFaults); step++ {
+		for began, step := time.Now(), 0; time.Since(began) < realLength() || step < len(networkFaults); step++ {
 			b.moveLeaders(b.writers[step%len(b.writers)].topic)
 			f := networkFaults[step%len(networkFaults)]
 			done = append(done, f.name)
@@ -130,26 +84,6 @@ var networkFaults = []struct {
 	}},
 }
 
-func (b *orderBed) someNode() int32 {
-	nodes := b.proxy.Nodes()
-	require.Len(b.t, nodes, 3)
-	return nodes[b.rand.IntN(len(nodes))]
-}
-
-func (b *orderBed) suffer(node int32, f Fault, d time.Duration) {
-	require.NoError(b.t, b.proxy.For(b.ctx, node, f, d))
-	b.pause(time.Second)
-}
-
-// pause lets the load run for a while; it synchronises with nothing.
-func (b *orderBed) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-b.ctx.Done():
-		b.t.Fatal(b.ctx.Err())
-	}
-}
-
 // judge reads all logs back, by both clients, and holds the producers to their promises.
 func (b *orderBed) judge() {
 	t := b.t
@@ -162,8 +96,8 @@ func (b *orderBed) judge() {
 	for i, w := range b.writers {
 		f := w.check.Findings()
 		s := w.p.Stats()
-		t.Logf("%-40s sent %d, acked %d, failed %d, retried batches %d; read %d: lost %d, duplicated %d, reordered %d, misplaced %d, altered %d",
-			w.name, w.sent, f.Acked, len(w.failed), s.Retries, f.Read, f.Lost, f.Duplicated, f.Reordered, f.Misplaced, f.Altered)
+		t.Logf("%-40s sent %d, acked %d, failed %d, retried batches %d, split %d; read %d: lost %d, duplicated %d, reordered %d, misplaced %d, altered %d",
+			w.name, w.sent, f.Acked, len(w.failed), s.Retries, s.Splits, f.Read, f.Lost, f.Duplicated, f.Reordered, f.Misplaced, f.Altered)
 		theirs := other[i].Findings()
 		theirs.Acked, theirs.Unacked, theirs.Lost, theirs.Misplaced = f.Acked, f.Unacked, f.Lost, f.Misplaced
 		require.Equal(t, f, theirs, "%s: Kafka's own consumer finds the same", w.name)
@@ -173,6 +107,7 @@ func (b *orderBed) judge() {
 		require.Empty(t, w.failed, "%s: nothing fails within the delivery timeout", w.name)
 		require.EqualValues(t, w.sent, f.Acked, "%s: every message has its outcome", w.name)
 		require.Positive(t, w.p.Stats().Retries, "%s: the faults were felt", w.name)
+		require.Equal(t, w.small, w.p.Stats().Splits > 0, "P25: %s: the broker has refused batches for their size, which were split", w.name)
 		require.Zero(t, f.Lost, w.name)
 		require.Zero(t, f.Misplaced, w.name)
 		require.Zero(t, f.Altered, w.name)

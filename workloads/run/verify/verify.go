@@ -35,7 +35,7 @@ func (f Findings) Clean() bool {
 }
 
 // Checker compares a log with what was sent. Acked and Log may come in any order, but Log in
-// the order of each partition's log. It is for one goroutine at a time.
+// the order of each partition's log, and an Acked with an offset before the Log that it is held against. It is for one goroutine at a time.
 //
 // Its memory is about 3 bytes per 8 messages of producers that number without large gaps, and
 // never more than in proportion to the calls; each acknowledged place takes 24 bytes more.
