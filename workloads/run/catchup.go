@@ -73,7 +73,8 @@ func (e *engine) watchCatchUp(ctx context.Context) {
 	defer tick.Stop()
 	for !e.catching.saw(e.clock.Now(), e.arrivals(), lags) {
 		select {
-		case <-ctx.Done():
+		case <-ctx.Done(): // perhaps since everything has arrived
+			e.catching.saw(e.clock.Now(), e.arrivals(), e.spec.Target.Lags(lags[:0]))
 			return
 		case <-tick.C:
 		}

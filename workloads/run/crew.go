@@ -164,6 +164,11 @@ func (c *conductor) until(at int64) bool {
 func (c *conductor) take(s step) error {
 	ctx, cancel := context.WithTimeout(c.consume, c.spec.CloseTimeout)
 	defer cancel()
+	if r, asks := c.spec.Target.(EndReader); s.start && asks {
+		if err := r.ReadEnds(ctx); err != nil {
+			return fmt.Errorf("finding what the consumers begin with: %w", err)
+		}
+	}
 	now := c.clock.Now()
 	switch {
 	case s.start:

@@ -40,6 +40,11 @@ type Settler interface {
 	Settle(ctx context.Context) error
 }
 
+// EndReader is a Target that can ask where partitions end, so that the next Lags are of now.
+type EndReader interface {
+	ReadEnds(ctx context.Context) error
+}
+
 // Member is one consumer among those of a run. All numbers count from 0.
 type Member struct {
 	ID    int // in the run
