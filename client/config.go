@@ -177,6 +177,8 @@ type ConsumerConfig struct {
 	ReadBackoffMin    time.Duration  `key:"readBackoffMin" doc:"First wait after a failed Fetch; it doubles up to readBackoffMax."`
 	ReadBackoffMax    time.Duration  `key:"readBackoffMax" doc:"Longest wait after a failed Fetch."`
 	Rack              string         `key:"rack" doc:"Where this client runs; brokers may name a closer replica to read from (KIP-392)."`
+
+	Group GroupConfig `key:"group"`
 }
 
 // AdminConfig are the settings of administrative requests.
@@ -209,6 +211,7 @@ func NewConfig() *Config {
 		MinBytes: 1, MaxBytes: 50 << 20, MaxPartitionBytes: 1 << 20, MaxWait: 500 * time.Millisecond,
 		QueueCapacity: 100, OutOfRange: "error", CheckCRC: true, MaxDecompressed: 256 << 20,
 		ReadBackoffMin: 100 * time.Millisecond, ReadBackoffMax: time.Second,
+		Group: defaultGroupConfig(),
 	}
 	c.Admin = AdminConfig{
 		Timeout: 30 * time.Second,

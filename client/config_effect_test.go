@@ -80,6 +80,14 @@ var effects = map[string]string{
 	"consumer.readBackoffMin":    "TestReadersWaitLongerAndLonger",
 	"consumer.readBackoffMax":    "TestReadersWaitLongerAndLonger",
 
+	"consumer.group.protocol":          "TestWhatMembersTellTheCoordinator",
+	"consumer.group.balancers":         "TestWhatMembersTellTheCoordinator",
+	"consumer.group.sessionTimeout":    "TestWhatMembersTellTheCoordinator",
+	"consumer.group.rebalanceTimeout":  "TestWhatMembersTellTheCoordinator",
+	"consumer.group.heartbeatInterval": "TestWhatMembersTellTheCoordinator",
+	"consumer.group.commitInterval":    "TestCommitsOnTheInterval",
+	"consumer.group.topicInterval":     "TestC7PartitionsAndTopicsAddedWhileRunning",
+
 	"admin.timeout":          "TestAdministrationIsRetriedUntilItsTimeout",
 	"admin.retry.max":        "TestAdministrationIsRetriedUntilItsTimeout",
 	"admin.retry.backoff":    "TestAdministrationIsRetriedUntilItsTimeout",

@@ -165,4 +165,5 @@ func (c ConsumerConfig) validate(p *problems) {
 	if c.IsolationLevel != ReadUncommitted && c.IsolationLevel != ReadCommitted {
 		p.add("consumer.isolationLevel", "%d is neither read_uncommitted nor read_committed", c.IsolationLevel)
 	}
+	c.Group.validate(p, "consumer.group.")
 }

@@ -35,6 +35,8 @@ type Reader struct {
 	answers buffers // of what was fetched
 	plain   buffers // of what was decompressed
 
+	group *membership // nil without a group
+
 	wakeDirector chan struct{} // one token; anybody writes without blocking, the director reads
 	ready        chan struct{} // one token: there is something to read; consumers read
 
@@ -99,6 +101,11 @@ func newReader(cfg ReaderConfig, c *Client, own bool) (*Reader, error) {
 	if c.Closed() {
 		return nil, ErrClosed
 	}
+	if cfg.GroupID != "" {
+		if err := cfg.validateTimes(c.cfg.Consumer.Group); err != nil {
+			return nil, err
+		}
+	}
 	r := &Reader{
 		cfg: cfg, client: c, own: own, consume: c.cfg.Consumer,
 		byPlace: map[topicPartition]*partition{}, sources: map[*Broker]*source{}, keys: map[string]string{},
@@ -106,15 +113,23 @@ func newReader(cfg ReaderConfig, c *Client, own bool) (*Reader, error) {
 	}
 	r.applySettings(c.cfg)
 	r.life, r.end = context.WithCancel(c.life)
-	r.assign(noGeneration, cfg.starts())
+	if cfg.GroupID != "" {
+		r.group = newMembership(r)
+	} else {
+		r.assign(noGeneration, cfg.starts())
+	}
 	r.wg.Add(1)
 	// Owned by the reader; stopped by life; Close waits.
 	go r.direct()
+	if r.group != nil {
+		r.group.start()
+	}
 	return r, nil
 }
 
 // Close ends the reader: whoever waits in it returns io.EOF, as everything does afterwards. What
-// was fetched and not read is dropped. The second Close does nothing.
+// was fetched and not read is dropped. A member of a group first commits what is marked, and leaves,
+// which takes at most a few seconds more than OnRevoked does. The second Close does nothing.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -123,6 +138,9 @@ func (r *Reader) Close() error {
 	}
 	r.closed = true
 	r.mu.Unlock()
+	if r.group != nil {
+		r.group.close() // bounded: see leave
+	}
 	r.end()
 	r.wg.Wait() // bounded: everything in there obeys life
 	r.mu.Lock()

@@ -32,10 +32,29 @@ type ReaderConfig struct {
 	// in order.
 	Partition  int32
 	Partitions []int32
-	// GroupID would make the reader a member of a consumer group; see ErrGroupUnsupported.
+	// GroupID makes the reader a member of a consumer group, which shares the partitions of its
+	// topics out among its members. Its settings are those of Config.Consumer.Group, where they are
+	// not given below.
 	GroupID string
+	// GroupInstanceID makes it a static member (KIP-345): Close does not leave the group, and a
+	// reader with the same name that comes back within SessionTimeout goes on without a
+	// rebalance. Every member needs a name of its own.
+	GroupInstanceID string
+	// GroupBalancers are the assignors offered, by name; empty: those of Config.
+	GroupBalancers []string
+	// 0: as Config has them. A negative CommitInterval: CommitMessages commits at once.
+	SessionTimeout, RebalanceTimeout, HeartbeatInterval, CommitInterval time.Duration
+	// OnAssigned and OnRevoked are told of every rebalance: of the partitions that came, perhaps
+	// none, before anything of them is delivered, and of those that went, after which nothing of
+	// them is; OnRevoked may still commit. The generation is the group's; -1 where the member has
+	// lost its place. They are called one at a time, from the reader's own goroutines, and hold the
+	// rebalance up, so they must return well within RebalanceTimeout and must not close the reader.
+	// A panic in one is contained and logged.
+	OnAssigned, OnRevoked func(generation int32, partitions []TopicPartition)
 
-	// StartOffset is where every partition starts: FirstOffset, LastOffset (only messages that
+	// StartOffset is where every partition starts (in a group: every one of which the group has
+	// committed nothing; partitions and topics that are added later start at their first message
+	// in any case): FirstOffset, LastOffset (only messages that
 	// are written from now on), or an offset. 0, the zero value, means FirstOffset.
 	StartOffset int64
 	// QueueBytes bounds the memory of answers that wait to be read; no further Fetch is sent
@@ -67,20 +86,34 @@ type FetchStats struct {
 
 func (c *ReaderConfig) validate() error {
 	var p problems
-	if c.GroupID != "" {
-		return ErrGroupUnsupported
-	}
-	if len(c.Topics) > 0 || c.TopicPattern != "" {
-		p.add("topics", "several topics, or a pattern, are read by a group only: give groupID, or one topic")
-	}
 	if c.Client == nil && len(c.Brokers) == 0 {
 		p.add("brokers", "neither a client nor brokers are given")
 	}
 	if c.Client != nil && (len(c.Brokers) > 0 || c.Config != nil) {
 		p.add("client", "a shared client has its own brokers and configuration; give one or the other")
 	}
+	if c.GroupID == "" {
+		c.validatePartitions(&p)
+	} else {
+		c.validateGroup(&p)
+	}
+	if c.StartOffset < FirstOffset {
+		p.add("startOffset", "is %d; offsets are 0 or more, or FirstOffset or LastOffset", c.StartOffset)
+	}
+	p.atLeast("queueBytes", c.QueueBytes, 0)
+	p.atLeast("maxAttempts", c.MaxAttempts, 0)
+	if len(p) > 0 {
+		return &ConfigError{Problems: p}
+	}
+	return nil
+}
+
+func (c *ReaderConfig) validatePartitions(p *problems) {
 	if c.Topic == "" {
 		p.add("topic", "is missing")
+	}
+	if len(c.Topics) > 0 || c.TopicPattern != "" {
+		p.add("topics", "several topics, or a pattern, are read by a group only: give groupID, or one topic")
 	}
 	if len(c.Partitions) > 0 && c.Partition != 0 {
 		p.add("partition", "give either partition or partitions")
@@ -92,15 +125,9 @@ func (c *ReaderConfig) validate() error {
 		}
 		seen[n] = true
 	}
-	if c.StartOffset < FirstOffset {
-		p.add("startOffset", "is %d; offsets are 0 or more, or FirstOffset or LastOffset", c.StartOffset)
+	if c.GroupInstanceID != "" || len(c.GroupBalancers) > 0 || c.OnAssigned != nil || c.OnRevoked != nil {
+		p.add("groupID", "is missing, though settings of a group's member are given")
 	}
-	p.atLeast("queueBytes", c.QueueBytes, 0)
-	p.atLeast("maxAttempts", c.MaxAttempts, 0)
-	if len(p) > 0 {
-		return &ConfigError{Problems: p}
-	}
-	return nil
 }
 
 func (c *ReaderConfig) partitions() []int32 {

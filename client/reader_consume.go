@@ -46,12 +46,6 @@ func (r *Reader) FetchMessage(ctx context.Context) (Message, error) {
 	return m, err
 }
 
-// ReadMessage is FetchMessage for readers without a group, where there is nothing to commit.
-func (r *Reader) ReadMessage(ctx context.Context) (Message, error) { return r.FetchMessage(ctx) }
-
-// CommitMessages is for members of a consumer group, which this reader is not: ErrNeedsGroup.
-func (r *Reader) CommitMessages(context.Context, ...Message) error { return ErrNeedsGroup }
-
 // fetch waits until there are messages, and calls keep with take held once they are in buf.
 func (r *Reader) fetch(ctx context.Context, buf []Message, keep func()) (int, error) {
 	for {

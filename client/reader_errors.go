@@ -13,8 +13,8 @@ import (
 // ErrNeedsGroup is returned by what only a member of a consumer group can do.
 var ErrNeedsGroup = errors.New("this needs a consumer group; the reader has none (it reads partitions with offsets of its own)")
 
-// ErrGroupUnsupported is returned for a ReaderConfig with a GroupID.
-var ErrGroupUnsupported = errors.New("reading as a member of a consumer group is not supported; leave groupID empty and name partitions")
+// ErrGroupOffsets is returned by what moves the position of a reader that is a member of a group.
+var ErrGroupOffsets = errors.New("a member of a consumer group does not move by itself: it goes on where the group has committed (leave groupID empty for offsets of the application's own)")
 
 // ReadError says that reading a partition failed, and where. Err says why.
 //

@@ -13,6 +13,9 @@ import (
 // after a failure goes on. The new position is first fetched when the request that is under way
 // has been answered, within Consumer.MaxWait.
 func (r *Reader) SetOffset(offset int64) error {
+	if r.group != nil {
+		return ErrGroupOffsets
+	}
 	for _, id := range r.cfg.partitions() {
 		if err := r.SetPartitionOffset(id, offset); err != nil {
 			return err
@@ -23,6 +26,9 @@ func (r *Reader) SetOffset(offset int64) error {
 
 // SetPartitionOffset is SetOffset for one of the reader's partitions.
 func (r *Reader) SetPartitionOffset(partition int32, offset int64) error {
+	if r.group != nil {
+		return ErrGroupOffsets
+	}
 	if offset < FirstOffset {
 		return fmt.Errorf("offset %d: offsets are 0 or more, or FirstOffset or LastOffset", offset)
 	}
@@ -48,6 +54,9 @@ func (r *Reader) partitionLocked(id int32) (*partition, error) {
 // SetOffsetAt moves every partition to its first message that is not older than t, or to its end
 // when all are older. Nothing moves when an offset cannot be found out.
 func (r *Reader) SetOffsetAt(ctx context.Context, t time.Time) error {
+	if r.group != nil {
+		return ErrGroupOffsets
+	}
 	answers, err := r.list(ctx, t.UnixMilli())
 	if err != nil {
 		return err
@@ -187,7 +196,13 @@ type ReaderStats struct {
 	Timeouts     int64 // requests without an answer in time
 	Dials        int64 // connections opened
 	Resets       int64 // times that a position out of range was moved by the policy
-	Rebalances   int64 // of the group; 0 without one
+
+	// Of a group's member; 0 without one.
+	Rebalances    int64         // that it has come through, the first included
+	LastRebalance time.Duration // how long it was in no generation, or in one that was ending
+	Commits       int64         // requests that committed something
+	CommitErrors  int64         // commits that failed with nobody to tell: on the interval, or at the end of an assignment
+	StaleCommits  int64         // messages not committed because their assignment had ended
 
 	QueueLength int   // batches fetched and not read
 	QueueBytes  int64 // memory of fetched answers in use

@@ -306,8 +306,6 @@ func TestReaderOfItsOwnClient(t *testing.T) {
 }
 
 func TestReaderConfigProblems(t *testing.T) {
-	_, err := NewReader(ReaderConfig{GroupID: "g", Topic: "in", Brokers: []string{"x"}})
-	require.ErrorIs(t, err, ErrGroupUnsupported)
 	rows := []struct {
 		what string
 		cfg  ReaderConfig
@@ -316,6 +314,10 @@ func TestReaderConfigProblems(t *testing.T) {
 		{"nothing at all", ReaderConfig{}, []string{"brokers", "topic"}},
 		{"a partition twice", ReaderConfig{Brokers: []string{"x"}, Topic: "in", Partitions: []int32{1, 1, -1}}, []string{"partitions", "partitions"}},
 		{"an offset below -2", ReaderConfig{Brokers: []string{"x"}, Topic: "in", StartOffset: -3, QueueBytes: -1}, []string{"startOffset", "queueBytes"}},
+		{"a group without topics", ReaderConfig{Brokers: []string{"x"}, GroupID: "g", Partition: 1}, []string{"topics", "partitions"}},
+		{"a pattern that is none", ReaderConfig{Brokers: []string{"x"}, GroupID: "g", TopicPattern: "a(", Topics: []string{""}}, []string{"topics", "topicPattern"}},
+		{"unknown assignors", ReaderConfig{Brokers: []string{"x"}, GroupID: "g", Topic: "in", GroupBalancers: []string{"rang"}}, []string{"groupBalancers"}},
+		{"a group's settings without one", ReaderConfig{Brokers: []string{"x"}, Topic: "in", Topics: []string{"a"}, GroupInstanceID: "i"}, []string{"topics", "groupID"}},
 		{"both ways to name partitions", ReaderConfig{Brokers: []string{"x"}, Topic: "in", Partition: 1, Partitions: []int32{2}}, []string{"partition"}},
 	}
 	for _, row := range rows {
