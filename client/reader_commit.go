@@ -176,6 +176,14 @@ func (m *membership) whyLocked() error {
 	return m.err
 }
 
+// over is why nothing can be committed any more once life has ended.
+func (m *membership) over() error {
+	if m.r.client.Closed() {
+		return ErrClosed
+	}
+	return io.ErrClosedPipe
+}
+
 // flush tells the coordinator of everything that is due, and says how that went for the partitions
 // that want names (nil: for all). Patient, it waits for the member to be in a generation again
 // where the one it committed in has ended, and retries what may pass.
@@ -191,6 +199,8 @@ func (m *membership) flush(ctx context.Context, want func(group.Partition) bool,
 		switch {
 		case err == nil:
 			return nil
+		case m.life.Err() != nil:
+			return m.over()
 		case class.Has(wire.Rejoin):
 			m.refused(ctx, *who, err)
 			if !patient {
@@ -234,10 +244,7 @@ func (m *membership) identity(ctx context.Context, want func(group.Partition) bo
 		case <-ctx.Done():
 			return nil, fmt.Errorf("committing offsets of group %q, which is rebalancing: %w", m.r.cfg.GroupID, ctx.Err())
 		case <-m.life.Done():
-			if m.r.client.Closed() {
-				return nil, ErrClosed
-			}
-			return nil, io.ErrClosedPipe
+			return nil, m.over()
 		}
 	}
 }
@@ -274,10 +281,10 @@ func (m *membership) commitPeriodically() {
 }
 
 // drain tells the coordinator of what is due of partitions that are about to be given up.
-func (m *membership) drain(ctx context.Context, parts []group.Partition) {
+func (m *membership) drain(ctx context.Context, parts []group.Partition, patient bool) {
 	ctx, cancel := context.WithTimeout(ctx, min(drainWithin, m.set.RebalanceTimeout))
 	defer cancel()
-	err := m.flush(ctx, func(p group.Partition) bool { return slices.Contains(parts, p) }, false)
+	err := m.flush(ctx, func(p group.Partition) bool { return slices.Contains(parts, p) }, patient)
 	if err != nil && m.life.Err() == nil {
 		m.commitFailed(err)
 	}

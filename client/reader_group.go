@@ -165,8 +165,12 @@ func (m *membership) carryOut(o group.Orders) bool {
 	if o.Describe != nil {
 		m.work(func() { m.describe(*o.Describe) })
 	}
-	if o.Reconcile != nil && !m.leaving {
+	switch {
+	case o.Reconcile == nil:
+	case !m.leaving:
 		m.reconcile(*o.Reconcile)
+	case o.Reconcile.Lost:
+		m.endAll()
 	}
 	return false
 }
@@ -222,7 +226,7 @@ const (
 )
 
 // leave gives everything up and ends the membership. The member goes on meanwhile, so that its last
-// commit is one of a member that lives.
+// commit is one of a member that lives: it may have to wait for the generation that can make it.
 func (m *membership) leave() {
 	if m.leaving {
 		return
@@ -231,7 +235,7 @@ func (m *membership) leave() {
 	m.leaveBy = time.Now().Add(drainWithin + leaveWithin)
 	generation := m.status.Generation
 	m.nextHolding(func(context.Context) {
-		m.giveUp(m.life, group.Reconcile{Generation: generation})
+		m.giveUp(m.life, group.Reconcile{Generation: generation}, true)
 		m.tell(func(now time.Time) {
 			m.joins.cut() // a JoinGroup under way must not hold LeaveGroup up
 			m.member.Leave(now)

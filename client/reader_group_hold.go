@@ -42,7 +42,7 @@ func (m *membership) reconcile(want group.Reconcile) {
 		if ctx.Err() != nil {
 			return
 		}
-		m.giveUp(ctx, want)
+		m.giveUp(ctx, want, false)
 		if err := m.takeUp(ctx, want); err != nil {
 			if ctx.Err() == nil {
 				m.fatal(err)
@@ -55,8 +55,9 @@ func (m *membership) reconcile(want group.Reconcile) {
 }
 
 // giveUp stops reading what is not wanted any more, lets the application and the book commit what has
-// been dealt with, and forgets it.
-func (m *membership) giveUp(ctx context.Context, want group.Reconcile) {
+// been dealt with, and forgets it. Unless the member is leaving, no other generation can commit it
+// than the one there is: the next one comes when this is done.
+func (m *membership) giveUp(ctx context.Context, want group.Reconcile, leaving bool) {
 	keep := map[group.Partition]bool{}
 	for _, p := range partitionsIn(want.Hold) {
 		keep[p] = true
@@ -77,7 +78,9 @@ func (m *membership) giveUp(ctx context.Context, want group.Reconcile) {
 	m.mu.Lock()
 	m.ending = map[group.Partition]bool{}
 	for _, p := range gone {
-		m.ending[p] = true
+		if !leaving {
+			m.ending[p] = true
+		}
 		if want.Lost {
 			m.book.Close(p) // at once: the hook must not wait for a commit of it
 		}
@@ -86,7 +89,7 @@ func (m *membership) giveUp(ctx context.Context, want group.Reconcile) {
 	m.mu.Unlock()
 	m.hook("ReaderConfig.OnRevoked", m.r.cfg.OnRevoked, want.Generation, gone)
 	if !want.Lost {
-		m.drain(ctx, gone)
+		m.drain(ctx, gone, leaving)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,6 +99,16 @@ func (m *membership) giveUp(ctx context.Context, want group.Reconcile) {
 	}
 	m.ending = nil
 	m.wakeLocked() // whoever waits to commit for one of them
+}
+
+// endAll is for a member that is leaving and has lost its place: nothing can be committed any more.
+func (m *membership) endAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.book.Held() {
+		m.book.Close(p)
+	}
+	m.wakeLocked()
 }
 
 // takeUp begins to read what is not held yet, where the group has come to.
