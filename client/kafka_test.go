@@ -128,7 +128,7 @@ func TestKafkaRequestVersions(t *testing.T) {
 		cap  Version
 		want map[int16]int16 // request key to the only version sent
 	}{
-		{"M12: the newest of both sides", Version{}, map[int16]int16{0: 12, 2: 10, 3: 13, 19: 7, 20: 5}},
+		{"M12: the newest of both sides", Version{}, map[int16]int16{0: 12, 1: 18, 2: 10, 3: 13, 19: 7, 20: 5}},
 		{"as Kafka 2.8 knows them", Version{2, 8}, map[int16]int16{0: 9, 1: 12, 2: 6, 3: 11, 19: 7, 20: 5}},
 		{"as Kafka 2.1 knows them", Version{2, 1}, map[int16]int16{0: 7, 1: 10, 2: 4, 3: 7, 19: 3, 20: 3}},
 	} {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kbench/kbench/client/internal/conn"
+	"github.com/kbench/kbench/client/internal/fetch"
 	"github.com/kbench/kbench/client/internal/rawserver"
 	"github.com/kbench/kbench/client/internal/wire"
 	"github.com/kbench/kbench/client/record"
@@ -23,11 +25,28 @@ func bodyOf(req rawserver.Request, records []byte) []byte {
 	p := kmsg.NewFetchResponseTopicPartition()
 	p.HighWatermark, p.RecordBatches = 1000, records
 	topic := kmsg.NewFetchResponseTopic()
-	topic.Topic, topic.Partitions = "in", append(topic.Partitions, p)
+	topic.Topic, topic.TopicID, topic.Partitions = "in", scriptTopicID, append(topic.Partitions, p)
 	resp := kmsg.NewPtrFetchResponse()
 	resp.Topics = append(resp.Topics, topic)
 	resp.SetVersion(req.Version)
 	return resp.AppendTo(nil)
+}
+
+// scriptTopicID is the id of topic "in" where a script says it.
+var scriptTopicID = [16]byte{1, 15: 9}
+
+// nameTopics makes a script say the id of its topic, so that requests name it by that.
+func (s *script) nameTopics() {
+	s.more = func(m *kmsg.MetadataResponse) { m.Topics[0].TopicID = scriptTopicID }
+}
+
+// speaks makes a script offer Fetch to a version.
+func (s *script) speaks(version int16) {
+	s.versions = map[int16]wire.Range{}
+	for key, versions := range wire.Versions {
+		s.versions[key] = versions
+	}
+	s.versions[fetch.Key] = wire.Range{Min: 4, Max: version}
 }
 
 // hostileRow is an answer to Fetch that is broken, and what must come of it.
@@ -95,6 +114,45 @@ func hostileAnswers(t *testing.T) []hostileRow {
 		{"records that do not follow the format", withRecords(damaged(func(raw []byte) { raw[61] = 0xff; seal(raw) })), as[*record.CorruptError]},
 		{"an unknown codec", withRecords(damaged(func(raw []byte) { raw[22] |= 7; seal(raw) })), as[*record.CodecError]},
 		{"a gzip bomb", withRecords(bomb(t)), as[*record.TooLargeError]},
+		{"a gzip batch that is too large", withRecords(blown(t, record.Gzip)), as[*record.TooLargeError]},
+		{"a snappy batch that is too large", withRecords(blown(t, record.Snappy)), as[*record.TooLargeError]},
+		{"an lz4 batch that is too large", withRecords(blown(t, record.LZ4)), as[*record.TooLargeError]},
+		{"C11: a zstd batch that is too large", withRecords(blown(t, record.ZSTD)), as[*record.TooLargeError]},
+	}
+}
+
+// blown is a batch of 8 MiB of zeros, packed.
+func blown(t *testing.T, codec record.Codec) []byte {
+	return batchOf(t, shape{codec: codec}, []msg{{value: make([]byte, 8<<20)}})
+}
+
+// Counts and lengths below zero are possible before version 12 only.
+func TestReaderHostileCounts(t *testing.T) {
+	rows := []struct {
+		what string
+		at   int // in the answer's body, where the four bytes stand
+		size uint32
+		err  error
+	}{
+		{"a negative count of topics", 10, 1<<32 - 2, wire.ErrLength},
+		{"a count of topics that the bytes cannot hold", 10, 1<<31 - 1, wire.ErrLength},
+		{"a negative count of partitions", 18, 1<<32 - 7, wire.ErrLength},
+		{"a negative count of aborted transactions", 52, 1<<32 - 2, wire.ErrLength},
+		{"a negative size of the records", 60, 1<<32 - 2, wire.ErrLength},
+		{"records larger than the answer", 60, 1 << 30, wire.ErrTruncated},
+	}
+	for _, row := range rows {
+		s := &script{last: 1000}
+		s.speaks(11)
+		s.fetch = func(req rawserver.Request, _ kmsg.FetchRequestTopicPartition, _ *kmsg.FetchResponseTopicPartition) *rawserver.Reply {
+			body := bodyOf(req, batchOf(t, shape{}, values(0, 3)))
+			binary.BigEndian.PutUint32(body[row.at:], row.size)
+			return &rawserver.Reply{Body: body}
+		}
+		r, ctx := s.start(t, ReaderConfig{}, nil)
+		_, err := r.FetchMessage(ctx)
+		require.ErrorIs(t, err, row.err, row.what)
+		require.Less(t, len(s.asked()), 10, row.what)
 	}
 }
 
@@ -116,10 +174,24 @@ func bomb(t *testing.T) []byte {
 }
 
 func TestReaderHostileAnswers(t *testing.T) {
-	for _, row := range hostileAnswers(t) {
+	rows := hostileAnswers(t)
+	for _, version := range []int16{12, wire.Versions[fetch.Key].Max} {
+		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) { hostile(t, rows, version) })
+	}
+}
+
+func hostile(t *testing.T, rows []hostileRow, version int16) {
+	for _, row := range rows {
 		t.Run(row.what, func(t *testing.T) {
 			s := &script{last: 1000}
+			s.speaks(version)
+			if version >= fetch.FirstByID {
+				s.nameTopics()
+			}
 			s.fetch = func(req rawserver.Request, _ kmsg.FetchRequestTopicPartition, _ *kmsg.FetchResponseTopicPartition) *rawserver.Reply {
+				if req.Version != version {
+					t.Errorf("asked by version %d", req.Version)
+				}
 				reply := row.reply(req)
 				return &reply
 			}

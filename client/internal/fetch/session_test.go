@@ -107,53 +107,58 @@ func (s *sides) next() { s.version = s.session.Next(&s.request, s.newest) }
 
 // Whatever joins, changes, leaves, is lost, ended or refused: each request makes the broker fetch
 // exactly what is wanted, or the broker refuses it and the next one does.
-func TestSessionAgreesWithBroker(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := &sides{newest: rapid.SampledFrom([]int16{4, 7, 12, 13, 18}).Draw(t, "version")}
-		s.broker.none = rapid.Bool().Draw(t, "none")
-		refused := 0
-		t.Repeat(map[string]func(*rapid.T){
-			"join":   func(t *rapid.T) { s.join(t) },
-			"leave":  func(t *rapid.T) { s.leave(t) },
-			"change": func(t *rapid.T) { s.change(t) },
-			"first": func(t *rapid.T) {
-				if len(s.members) > 0 {
-					s.session.First(rapid.SampledFrom(s.members).Draw(t, "first"))
-				}
-			},
-			"rack":     func(t *rapid.T) { s.request.Rack = rapid.SampledFrom([]string{"", "r"}).Draw(t, "rack") },
-			"evicted":  func(*rapid.T) { s.broker.id, s.broker.held = 0, nil },
-			"sessions": func(t *rapid.T) { s.broker.none = rapid.Bool().Draw(t, "none") },
-			"lost before the broker got it": func(*rapid.T) {
-				s.next()
-				s.session.Lost()
-			},
-			"answer lost": func(*rapid.T) {
-				s.next()
-				s.broker.take(&s.request, s.version)
-				s.session.Lost()
-			},
-			"fetch": func(t *rapid.T) {
-				s.next()
-				got, code, id := s.broker.take(&s.request, s.version)
-				want := s.want()
-				if rapid.Bool().Draw(t, "meanwhile") {
-					s.change(t)
-					s.leave(t)
-					s.join(t)
-				}
-				verdict := s.session.Answered(code, id)
-				if code != 0 {
-					require.Equal(t, fetch.Again, verdict)
-					refused++
-					require.LessOrEqual(t, refused, 1, "not twice in a row")
-					return
-				}
-				refused = 0
-				require.Equal(t, fetch.Good, verdict)
-				require.Equal(t, want, got)
-			},
-		})
+func TestSessionAgreesWithBroker(t *testing.T) { rapid.Check(t, sessionAgrees) }
+
+func FuzzSession(f *testing.F) {
+	f.Add([]byte("fetch, join, leave, lost: whatever these bytes come to"))
+	f.Fuzz(rapid.MakeFuzz(sessionAgrees))
+}
+
+func sessionAgrees(t *rapid.T) {
+	s := &sides{newest: rapid.SampledFrom([]int16{4, 7, 12, 13, 18}).Draw(t, "version")}
+	s.broker.none = rapid.Bool().Draw(t, "none")
+	refused := 0
+	t.Repeat(map[string]func(*rapid.T){
+		"join":   func(t *rapid.T) { s.join(t) },
+		"leave":  func(t *rapid.T) { s.leave(t) },
+		"change": func(t *rapid.T) { s.change(t) },
+		"first": func(t *rapid.T) {
+			if len(s.members) > 0 {
+				s.session.First(rapid.SampledFrom(s.members).Draw(t, "first"))
+			}
+		},
+		"rack":     func(t *rapid.T) { s.request.Rack = rapid.SampledFrom([]string{"", "r"}).Draw(t, "rack") },
+		"evicted":  func(*rapid.T) { s.broker.id, s.broker.held = 0, nil },
+		"sessions": func(t *rapid.T) { s.broker.none = rapid.Bool().Draw(t, "none") },
+		"lost before the broker got it": func(*rapid.T) {
+			s.next()
+			s.session.Lost()
+		},
+		"answer lost": func(*rapid.T) {
+			s.next()
+			s.broker.take(&s.request, s.version)
+			s.session.Lost()
+		},
+		"fetch": func(t *rapid.T) {
+			s.next()
+			got, code, id := s.broker.take(&s.request, s.version)
+			want := s.want()
+			if rapid.Bool().Draw(t, "meanwhile") {
+				s.change(t)
+				s.leave(t)
+				s.join(t)
+			}
+			verdict := s.session.Answered(code, id)
+			if code != 0 {
+				require.Equal(t, fetch.Again, verdict)
+				refused++
+				require.LessOrEqual(t, refused, 1, "not twice in a row")
+				return
+			}
+			refused = 0
+			require.Equal(t, fetch.Good, verdict)
+			require.Equal(t, want, got)
+		},
 	})
 }
 
