@@ -15,6 +15,8 @@ import (
 
 	"github.com/kbench/kbench/client/internal/rawserver"
 	"github.com/kbench/kbench/client/record"
+
+	"github.com/kbench/kbench/client/internal/wire"
 )
 
 // landing is one batch as it came to the scripted leader: its first message, by number, and what
@@ -414,4 +416,38 @@ func TestP29ARequestTimesOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// P20: a batch that comes back when everything that waits has been failed already, because closing was
+// cut short, fails by itself, and so does one whose messages have run out of time in flight.
+func TestP20WhatComesBackTooLateIsNotKept(t *testing.T) {
+	b := &fakeBroker{partitions: 1}
+	onPipes(t, b, func(t *testing.T, start time.Time) {
+		p := b.producer(t, b.config())
+		out := b.send(t, p, start, to(0, "a"))
+		pp := p.parts[0]
+		flying := func(v string) *batch {
+			m := to(0, v)
+			require.NoError(t, p.admit(context.Background(), []*ProducerMessage{m}, out, toDeliveries))
+			x := newBatch(pp, 1, time.Now(), 0)
+			_, _ = x.add([]*ProducerMessage{m}, 0, 1000, 0)
+			pp.mu.Lock()
+			pp.inFlight, pp.flying = 1, []*batch{x}
+			pp.mu.Unlock()
+			return x
+		}
+		late := flying("expired")
+		p.deliver(late.msgs, 0, -1, Delivery{Err: ErrDeliveryTimeout}) // as expireLate does
+		late.expired, late.msgs = true, nil
+		pp.again(late, wire.ErrNotEnoughReplicas, wire.Retriable, time.Now())
+		require.Nil(t, pp.first(), "nobody waits for it")
+
+		p.end()
+		pp.again(flying("b"), wire.ErrNotEnoughReplicas, wire.Retriable, time.Now())
+		_, err := out.of("b")
+		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, err, wire.ErrNotEnoughReplicas)
+		require.Nil(t, pp.first())
+		require.Zero(t, p.Stats().Open)
+	})
 }

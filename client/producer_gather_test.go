@@ -122,6 +122,17 @@ func TestGatheredMessages(t *testing.T) {
 		_ = p.Close(ended) // it may have had the time to flush all the same
 		require.EqualValues(t, 10, decided.Load())
 	})
+	t.Run("are not left to a broker producer that has ended", func(t *testing.T) {
+		reset()
+		p, _ := gathering(t, time.Minute, nil)
+		singly(t, p, 0, 2, &decided, &failed)
+		require.Equal(t, 1, gatheredNow(p))
+		late := numbered(1, 1)
+		require.NoError(t, p.admit(within(t), late, callback(func(_ *ProducerMessage, err error) { failed.Store(&err) }), toCallback))
+		p.over.Store(true) // closing is cut short, while this one is between the topic and its partition
+		require.Empty(t, p.parts[0].stage.tryPush(late))
+		require.ErrorIs(t, *failed.Load(), ErrClosed, "nobody would come for it")
+	})
 	t.Run("are not forgotten when nothing comes after them", func(t *testing.T) {
 		p, _ := gathering(t, 0, nil)
 		for range 2000 {

@@ -37,6 +37,9 @@ type fakeBroker struct {
 	arrived  []arrival
 	log      map[int32][]string // values that were accepted, by partition
 	server   *rawserver.Server
+
+	// coordinate answers what transactional producers ask their coordinators; nil: nothing is asked.
+	coordinate func(raw rawserver.Request, req kmsg.Request) rawserver.Reply
 }
 
 // ruling is what happens to a Produce request.
@@ -109,6 +112,10 @@ func (b *fakeBroker) handle(t *testing.T, start time.Time, raw rawserver.Request
 	switch req := raw.Decode().(type) {
 	case *kmsg.MetadataRequest:
 		return rawserver.Respond(raw, b.describe(req))
+	case *kmsg.FindCoordinatorRequest, *kmsg.AddPartitionsToTxnRequest, *kmsg.AddOffsetsToTxnRequest, *kmsg.EndTxnRequest, *kmsg.TxnOffsetCommitRequest:
+		if b.coordinate != nil {
+			return b.coordinate(raw, req)
+		}
 	case *kmsg.InitProducerIDRequest:
 		r := kmsg.NewPtrInitProducerIDResponse()
 		r.ProducerID = 1

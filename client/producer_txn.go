@@ -327,7 +327,7 @@ func (t *transactions) close(ctx context.Context) error {
 	state := t.machine.state
 	t.mu.Unlock()
 	switch state {
-	case txnOpen, txnFailed, txnAborting, txnCommitting:
+	case txnOpen, txnFailed, txnAborting:
 		if err := t.abort(ctx); err != nil {
 			return fmt.Errorf("close: %w", err)
 		}

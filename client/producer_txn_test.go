@@ -170,11 +170,15 @@ func TestTransactionsV1WhereV2IsNotFinalised(t *testing.T) {
 	for range 20 { // connections
 		c.Answer(18, func(_ int32, r kmsg.Request) (kmsg.Response, error) { return withoutFeatures(r.GetVersion()), nil })
 	}
-	produces, ends := versionsSeen(c, 0), versionsSeen(c, 26)
+	produces, ends, offsets := versionsSeen(c, 0), versionsSeen(c, 26), versionsSeen(c, 28)
 	p := asyncProducer(t, c, txnConfig("x"))
 	transact(t, p, numbered(60, 10), true)
+	begin(t, p)
+	require.NoError(t, p.SendOffsetsToTransaction(within(t), []GroupOffset{{Topic: "t", Offset: 1}}, GroupMetadata{GroupID: "g"}))
+	require.NoError(t, p.CommitTransaction(within(t)))
 	require.EqualValues(t, wire.LastProduceTxnV1, slices.Max(produces()))
 	require.EqualValues(t, wire.LastEndTxnTxnV1, slices.Max(ends()))
+	require.EqualValues(t, wire.LastTxnOffsetCommitTxnV1, slices.Max(offsets()))
 	require.Len(t, committed(t, c), 60)
 }
 
