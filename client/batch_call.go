@@ -258,7 +258,6 @@ func (c *batchCall) compact() {
 		clear(p.msgs)
 		clear(p.wire)
 		p.msgs, p.wire, p.head, p.most = p.msgs[:0], p.wire[:0], 0, 0
-		p.notUntil, p.cause, p.stale, p.asked = time.Time{}, nil, false, false
 		return true
 	})
 }
