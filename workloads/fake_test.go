@@ -32,6 +32,9 @@ type fakeConfig struct {
 	} `key:"producer"`
 	Consumer struct {
 		MaxWait time.Duration `key:"maxWait"`
+		Group   struct {
+			SessionTimeout time.Duration `key:"sessionTimeout"`
+		} `key:"group"`
 	} `key:"consumer"`
 }
 

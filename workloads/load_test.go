@@ -176,7 +176,7 @@ func TestLoadFindsFilesAndBuiltIns(t *testing.T) {
 	var unknown *UnknownError
 	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, "quick", unknown.Nearest)
-	require.ErrorContains(t, err, "did you mean quick? (built in: acks-flush-inflight, backlog, end-to-end, fan-out, latency-at-rate, max-throughput, quick)")
+	require.ErrorContains(t, err, "did you mean quick? (built in: acks-flush-inflight, backlog, end-to-end, fan-out, latency-at-rate, max-throughput, quick, rebalance)")
 
 	dir := t.TempDir()
 	path := filepath.Join(dir, "My-Load.yaml")

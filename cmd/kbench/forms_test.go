@@ -63,6 +63,24 @@ func TestFormsOfTheReadersInOneSweep(t *testing.T) {
 	}
 }
 
+// Every form in every mode can be laid side by side.
+func TestModesOfTheReadersInOneSweep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := kbenchIn(t, dir, args("run", "quick", light, "--sweep", "consumers.mode=partition,group", "--sweep", "consumers.form=batch,message",
+		"--set", "producers.messages=400", "--out", "r")...)
+	e.requireWords(t, "mode=partition", "mode=group", "form=batch", "form=message")
+	r := loadResult(t, filepath.Join(dir, "r"))
+	require.Len(t, r.Points, 4)
+	for _, point := range r.Points {
+		require.Len(t, point.Runs, 1)
+		n := point.Runs[0].Counts
+		require.Equal(t, r.Points[0].Runs[0].Counts.Attempted, n.Attempted, point.Label)
+		require.Equal(t, n.Acked, n.Received, point.Label)
+		require.Zero(t, n.Lost+n.Duplicated+n.Reordered+n.Corrupted, point.Label)
+	}
+}
+
 func TestFormsThatMakeNoSenseAreNamed(t *testing.T) {
 	t.Parallel()
 	e := kbenchIn(t, t.TempDir(), "plan", "quick", "--sweep", "producers.form=callback,batch", "--set", "producer.idempotent=true")

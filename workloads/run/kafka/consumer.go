@@ -13,10 +13,13 @@ import (
 	"github.com/kbench/kbench/workloads/run"
 )
 
-// OpenConsumer makes a consumer with its share of the partitions: of all partitions of all
+// OpenConsumer makes a consumer: a member of its group, or one with its share of the partitions, of all partitions of all
 // topics, counted through, those whose number leaves its place in the group when divided by the
 // group's consumers.
-func (t *Target) OpenConsumer(_ context.Context, who run.Member, in run.Arrivals) (run.Consumer, error) {
+func (t *Target) OpenConsumer(ctx context.Context, who run.Member, in run.Arrivals) (run.Consumer, error) {
+	if len(t.groups) > 0 {
+		return t.openMember(ctx, who, in)
+	}
 	c := &consumer{target: t, who: who, in: in}
 	n := 0
 	for i, topic := range t.topics {
@@ -38,46 +41,38 @@ func (t *Target) OpenConsumer(_ context.Context, who run.Member, in run.Arrivals
 	return c, nil
 }
 
-// consumer is one consumer instance: a reader per topic.
+// consumer is one consumer instance: a reader per topic, or a member of a group.
 type consumer struct {
 	target  *Target
 	who     run.Member
 	in      run.Arrivals
 	readers []*reading
+	member  *membership // nil without a group
 	mu      sync.Mutex  // one run of arrivals at a time, from whichever reader
 	ending  atomic.Bool // requests are being cut short on purpose
 }
 
-// reading is a reader with the number and the partitions of its topic.
+// reading is a reader with the number of its topic, or manyTopics.
 type reading struct {
 	*client.Reader
-	number     int32
-	topic      string
-	partitions []int32
+	number int32
+	// The topic of the last message, since runs of messages are of one. Of the consumer's goroutine.
+	lastTopic  string
+	lastNumber int32
 }
 
-// state is where a reader is in a partition, and where that ended as last seen; −1 when unknown.
-type state struct {
-	topic       string
-	partition   int32
-	offset, end int64
-}
+// manyTopics says that messages have to be looked at for their topic.
+const manyTopics = -1
 
-// states are those of all partitions of the reader.
-func (r *reading) states() []state {
-	out := make([]state, 0, len(r.partitions))
-	for _, p := range r.partitions {
-		s := state{topic: r.topic, partition: p, offset: -1, end: -1}
-		// The position first: a lag that was read later never makes the end too far away.
-		if at, err := r.PartitionOffset(p); err == nil {
-			s.offset = at
-		}
-		if lag, err := r.PartitionLag(p); err == nil && lag >= 0 && s.offset >= 0 {
-			s.end = s.offset + lag
-		}
-		out = append(out, s)
+// topicOf is the number of a message's topic.
+func (c *consumer) topicOf(r *reading, m *client.Message) int32 {
+	if r.number != manyTopics {
+		return r.number
 	}
-	return out
+	if m.Topic != r.lastTopic {
+		r.lastTopic, r.lastNumber = m.Topic, c.target.numbers[m.Topic]
+	}
+	return r.lastNumber
 }
 
 func (c *consumer) open(number int32, topic string, partitions []int32) error {
@@ -87,7 +82,7 @@ func (c *consumer) open(number int32, topic string, partitions []int32) error {
 	if err != nil {
 		return err
 	}
-	c.readers = append(c.readers, &reading{Reader: r, number: number, topic: topic, partitions: partitions})
+	c.readers = append(c.readers, &reading{Reader: r, number: number})
 	for _, p := range partitions {
 		if err := r.SetPartitionOffset(p, c.target.starts[place{topic, p}]); err != nil {
 			return err
@@ -131,6 +126,7 @@ func (c *consumer) batches(ctx context.Context, r *reading) error {
 		n, err := r.FetchBatch(ctx, buf)
 		if n > 0 {
 			c.receive(r, buf[:n], arrivals)
+			c.commit(ctx, r, buf[:n])
 		}
 		if err != nil {
 			if over, err := ended(ctx, err); over {
@@ -154,6 +150,7 @@ func (c *consumer) messages(ctx context.Context, r *reading) error {
 		}
 		buf[0] = m
 		c.receive(r, buf, arrivals)
+		c.commit(ctx, r, buf)
 	}
 }
 
@@ -176,7 +173,7 @@ func (c *consumer) receive(r *reading, msgs []client.Message, arrivals []run.Arr
 		m := &msgs[i]
 		arrivals[i] = run.Arrival{
 			Key: m.Key, Value: m.Value, Header: stamp(m.Headers), Partition: m.Partition,
-			Topic: r.number, Offset: m.Offset, TimestampMs: m.Time.UnixMilli(),
+			Topic: c.topicOf(r, m), Offset: m.Offset, TimestampMs: m.Time.UnixMilli(),
 		}
 	}
 	c.mu.Lock()
@@ -195,11 +192,15 @@ func stamp(headers []client.Header) []byte {
 }
 
 // Close ends the readers.
-func (c *consumer) Close(context.Context) error {
+func (c *consumer) Close(ctx context.Context) error {
 	c.ending.Store(true)
 	c.target.board.leave(c)
 	var errs []error
 	for _, r := range c.readers {
+		if c.member != nil {
+			errs = append(errs, c.member.close(ctx, r.Reader))
+			continue
+		}
 		errs = append(errs, r.Close())
 	}
 	return errors.Join(errs...)

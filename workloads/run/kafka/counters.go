@@ -92,6 +92,16 @@ func (c *counters) now() tallies {
 
 // Mark notes the counters at an edge of the measured phase.
 func (t *Target) Mark(_ context.Context, edge run.Edge) {
+	for _, g := range t.groups {
+		at := t.o.Clock.Now()
+		g.with(func(c *coverage) {
+			if edge == run.MeasureStart {
+				c.begin(at)
+			} else {
+				c.end(at)
+			}
+		})
+	}
 	now := t.counters.now()
 	t.counters.mu.Lock()
 	defer t.counters.mu.Unlock()
@@ -128,6 +138,7 @@ func (t *Target) Report(ctx context.Context) (run.Report, error) {
 	t.counters.mu.Lock()
 	r.Errors = maps.Clone(t.counters.kinds)
 	t.counters.mu.Unlock()
+	t.reportGroups(&r)
 	for i, name := range t.topics {
 		d := &t.before[i]
 		topic := results.Topic{

@@ -36,6 +36,11 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 			}},
 			{"by channels", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "channels" }},
 			{"in batches", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "batch" }},
+			{"by two groups of members", func(d *workloads.Definition, _ *client.Config) { d.Consumers.Groups, d.Consumers.Mode = 2, "group" }},
+			{"by members that begin on a backlog", func(d *workloads.Definition, _ *client.Config) {
+				d.Consumers.Mode, d.Consumers.Form, d.Consumers.Commit = "group", "message", "batch"
+				d.Producers.Messages, d.Consumers.StartAfter = 2000, time.Second
+			}},
 			{"in queued batches, lingering", func(d *workloads.Definition, c *client.Config) {
 				d.Producers.Form, c.Producer.Batch.Async, c.Producer.Flush.Frequency = "batch", true, 10*time.Millisecond
 			}},
@@ -45,7 +50,7 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 				tc.change(&b.d, b.cfg)
 				before := topicsOf(t, cluster.Bootstrap)
 				out := b.execute(t, cluster.Bootstrap)
-				requireWhole(t, out, b.d.Producers.Messages)
+				requireWholeIn(t, out, b.d.Producers.Messages, int64(b.d.Consumers.Groups))
 				requireReport(t, out, min(3, nodes))
 				require.Positive(t, out.Run.Series[results.SeriesFetch].Count)
 				// Brokers learn of a deletion one after the other.
@@ -53,6 +58,31 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 					patience, 100*time.Millisecond, "the topic made for the run is gone")
 			})
 		}
+	}
+}
+
+// Members that join, leave and are killed, on both releases: nothing is lost, and the partitions of
+// the dead are without a reader for as long as its session lasts.
+func TestKafkaMembersComeAndGo(t *testing.T) {
+	for _, release := range kafkatest.Releases(t) {
+		t.Run(release.Name, func(t *testing.T) {
+			b := bench{d: load(0), cfg: client.NewConfig()}
+			b.cfg.Consumer.Group.SessionTimeout, b.cfg.Consumer.Group.HeartbeatInterval = 6*time.Second, 500*time.Millisecond
+			b.d.Consumers.Mode, b.d.Producers.Messages, b.d.Phases.Duration = "group", 0, 20*time.Second
+			b.d.Consumers.Changes = []workloads.Change{
+				{At: 2 * time.Second, Kind: workloads.Add, Count: 1}, {At: 6 * time.Second, Kind: workloads.Remove, Count: 1}, {At: 9 * time.Second, Kind: workloads.Kill, Count: 1}}
+			out := b.execute(t, release.Bootstrap)
+			c := out.Run.Counts
+			require.EqualValues(t, 20_000, c.Acked)
+			require.Zero(t, c.Lost+c.NotReceived+c.Corrupted+c.Reordered)
+			require.Equal(t, c.Acked+c.Duplicated, c.Received)
+			g := out.Run.Consumption.Groups[0]
+			require.GreaterOrEqual(t, g.Rebalances, int64(2), "%v", out.Run.Events)
+			require.Greater(t, g.RebalanceMaxNs, int64(3*time.Second), "%v", out.Run.Events)
+			require.Less(t, g.RebalanceMaxNs, int64(11*time.Second), "%v", out.Run.Events)
+			require.Positive(t, out.Run.Series[results.SeriesRebalance].Count)
+			require.Greater(t, out.Run.Consumption.Lag.MaxMessages, int64(500), "the partitions of the dead fall behind")
+		})
 	}
 }
 

@@ -60,13 +60,13 @@ func (b *board) leave(c *consumer) {
 // look asks a consumer's readers where they are.
 func (b *board) look(c *consumer) {
 	for _, r := range c.readers {
-		for _, s := range r.states() {
-			i, known := b.index[place{s.topic, s.partition}]
-			if !known || s.offset < 0 {
+		for _, s := range r.PartitionStates() {
+			i, known := b.index[place{s.Topic, s.Partition}]
+			if !known || s.Offset < 0 {
 				continue
 			}
-			b.at[c.who.Group][i] = s.offset
-			b.ends[i] = max(b.ends[i], s.end)
+			b.at[c.who.Group][i] = s.Offset
+			b.ends[i] = max(b.ends[i], s.HighWaterMark)
 		}
 	}
 }
@@ -102,17 +102,17 @@ func (t *Target) Lags(into []run.PartitionLag) []run.PartitionLag {
 	return into
 }
 
-// Ends are asked for as often as windows are long, within these bounds.
+// Ends are asked for ten times a window, within these bounds.
 const (
-	fastestPoll = 100 * time.Millisecond
-	slowestPoll = time.Second
+	fastestPoll = 50 * time.Millisecond
+	slowestPoll = 250 * time.Millisecond
 )
 
 // pollEnds asks the cluster for the ends of all partitions over and over, so that the lag of those
 // that nobody reads is known: before consumers begin, and between two members of a group. Owned by
 // the target; Finish stops it and waits for it.
 func (t *Target) pollEnds(ctx context.Context) {
-	tick := time.NewTicker(min(slowestPoll, max(fastestPoll, t.o.Definition.Phases.Interval/2)))
+	tick := time.NewTicker(min(slowestPoll, max(fastestPoll, t.o.Definition.Phases.Interval/10)))
 	defer tick.Stop()
 	for {
 		select {
@@ -120,11 +120,12 @@ func (t *Target) pollEnds(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		_ = t.askEnds(ctx) // what was seen before stands; the readers tell of failures
+		_ = t.ReadEnds(ctx) // what was seen before stands; the readers tell of failures
 	}
 }
 
-func (t *Target) askEnds(ctx context.Context) error {
+// ReadEnds asks where the partitions end.
+func (t *Target) ReadEnds(ctx context.Context) error {
 	answers, err := t.list(ctx, client.OffsetNewest, t.o.Config.Consumer.IsolationLevel)
 	if err != nil {
 		return err
@@ -150,7 +151,7 @@ func (t *Target) watchEnds(ctx context.Context) error {
 	if c.Count == 0 || c.StartAfter == 0 && c.Mode != "group" {
 		return nil
 	}
-	if err := t.askEnds(ctx); err != nil {
+	if err := t.ReadEnds(ctx); err != nil {
 		return err
 	}
 	life, stop := context.WithCancel(context.Background())

@@ -35,6 +35,9 @@ type Target struct {
 	admin    *client.Client // also the readers', and the producers' when they share
 	topics   []string
 	made     []string         // topics to delete at the end
+	numbers  map[string]int32 // of the topics
+	suffix   string           // of the names of what is made
+	groups   []*group         // in mode group
 	starts   map[place]int64  // where consumers begin
 	parts    map[string]int32 // partitions of each topic
 	before   []client.TopicDescription
@@ -55,7 +58,7 @@ type place struct {
 
 // New makes a target; nothing is contacted before Prepare.
 func New(o Options) *Target {
-	t := &Target{o: o, starts: map[place]int64{}, parts: map[string]int32{}}
+	t := &Target{o: o, starts: map[place]int64{}, parts: map[string]int32{}, numbers: map[string]int32{}}
 	t.base = time.Now().Add(-time.Duration(o.Clock.Now()))
 	t.counters.kinds = map[string]int64{}
 	return t
@@ -71,19 +74,22 @@ func (t *Target) since(at time.Time) int64 {
 
 // Prepare contacts the cluster and makes the topics, or looks at the one that is named.
 func (t *Target) Prepare(ctx context.Context) error {
-	if t.o.Definition.Consumers.Mode == "group" {
-		return errors.New("consumers.mode=group: workloads do not read as groups yet; leave it at partition")
-	}
 	c, err := client.NewClientContext(ctx, t.o.Bootstrap, &t.o.Config)
 	if err != nil {
 		return fmt.Errorf("%w; is a broker listening there? (without --brokers kbench starts its own)", err)
 	}
 	t.admin = c
 	t.counters.join(c)
+	suffix := make([]byte, 4)
+	if _, err := rand.Read(suffix); err != nil {
+		return err
+	}
+	t.suffix = hex.EncodeToString(suffix)
 	if err := t.prepareTopics(ctx); err != nil {
 		return err
 	}
-	for _, name := range t.topics {
+	for i, name := range t.topics {
+		t.numbers[name] = int32(i)
 		d, err := c.DescribeTopic(ctx, name)
 		if err != nil {
 			return err
@@ -100,17 +106,13 @@ func (t *Target) prepareTopics(ctx context.Context) error {
 		t.topics = []string{d.Name}
 		return nil
 	}
-	suffix := make([]byte, 4)
-	if _, err := rand.Read(suffix); err != nil {
-		return err
-	}
 	rf := d.ReplicationFactor
 	if rf == 0 {
 		rf = min(3, max(1, len(t.admin.Brokers())))
 	}
 	var specs []client.TopicSpec
 	for i := range max(1, d.Count) {
-		name := fmt.Sprintf("kbench-%s-%s-%d", safe(t.o.Definition.Name), hex.EncodeToString(suffix), i)
+		name := fmt.Sprintf("kbench-%s-%s-%d", safe(t.o.Definition.Name), t.suffix, i)
 		t.topics = append(t.topics, name)
 		specs = append(specs, client.TopicSpec{
 			Name: name, Partitions: int32(d.Partitions), ReplicationFactor: int16(rf), Config: d.Config,
@@ -154,7 +156,10 @@ func (t *Target) findStarts(ctx context.Context) error {
 		t.starts[place{a.Topic, a.Partition}] = a.Offset
 	}
 	t.board.lay(t.topics, t.parts, max(1, t.o.Definition.Consumers.Groups), t.starts)
-	return t.watchEnds(ctx)
+	if err := t.watchEnds(ctx); err != nil {
+		return fmt.Errorf("finding the ends of the partitions: %w", err)
+	}
+	return t.prepareGroups(ctx)
 }
 
 // Finish deletes the topics that were made and closes the target's clients.
@@ -166,6 +171,7 @@ func (t *Target) Finish(ctx context.Context) error {
 	if t.stopPolling != nil {
 		t.stopPolling()
 	}
+	errs = append(errs, t.deleteGroups(ctx))
 	if len(t.made) > 0 {
 		if err := t.admin.DeleteTopics(ctx, t.made...); err != nil {
 			errs = append(errs, fmt.Errorf("%w; delete what is left of %v by hand", err, t.made))
