@@ -38,8 +38,7 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 			{"in batches", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "batch" }},
 			{"by two groups of members", func(d *workloads.Definition, _ *client.Config) { d.Consumers.Groups, d.Consumers.Mode = 2, "group" }},
 			{"by members that begin on a backlog", func(d *workloads.Definition, _ *client.Config) {
-				d.Consumers.Mode, d.Consumers.Form, d.Consumers.Commit = "group", "message", "batch"
-				d.Producers.Messages, d.Consumers.StartAfter = 2000, time.Second
+				d.Consumers.Mode, d.Consumers.Form, d.Producers.Messages, d.Consumers.StartAfter = "group", "message", 2000, time.Second
 			}},
 			{"in queued batches, lingering", func(d *workloads.Definition, c *client.Config) {
 				d.Producers.Form, c.Producer.Batch.Async, c.Producer.Flush.Frequency = "batch", true, 10*time.Millisecond
@@ -80,7 +79,6 @@ func TestKafkaMembersComeAndGo(t *testing.T) {
 			require.GreaterOrEqual(t, g.Rebalances, int64(2), "%v", out.Run.Events)
 			require.Greater(t, g.RebalanceMaxNs, int64(3*time.Second), "%v", out.Run.Events)
 			require.Less(t, g.RebalanceMaxNs, int64(11*time.Second), "%v", out.Run.Events)
-			require.Positive(t, out.Run.Series[results.SeriesRebalance].Count)
 			require.Greater(t, out.Run.Consumption.Lag.MaxMessages, int64(500), "the partitions of the dead fall behind")
 		})
 	}
