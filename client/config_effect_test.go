@@ -81,6 +81,7 @@ var effects = map[string]string{
 	"consumer.readBackoffMax":    "TestReadersWaitLongerAndLonger",
 
 	"consumer.group.protocol":          "TestWhatMembersTellTheCoordinator",
+	"consumer.group.remoteAssignor":    "TestWhatConsumersTellTheCoordinator",
 	"consumer.group.balancers":         "TestWhatMembersTellTheCoordinator",
 	"consumer.group.sessionTimeout":    "TestWhatMembersTellTheCoordinator",
 	"consumer.group.rebalanceTimeout":  "TestWhatMembersTellTheCoordinator",

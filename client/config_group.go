@@ -11,7 +11,8 @@ import (
 
 // GroupConfig are the settings of members of consumer groups.
 type GroupConfig struct {
-	Protocol          string        `key:"protocol" enum:"classic" doc:"How members agree. classic: one of the members assigns the partitions."`
+	Protocol          string        `key:"protocol" enum:"classic,consumer,auto" doc:"How members agree. classic: one of the members assigns the partitions. consumer: the coordinator does (KIP-848, Kafka 4); the times of sessions and heartbeats are then the broker's settings. auto: consumer where the coordinator offers it and the group's members do not use classic."`
+	RemoteAssignor    string        `key:"remoteAssignor" doc:"With protocol consumer: the coordinator's assignor, uniform or range, or what else the broker setting group.consumer.assignors names; empty: the broker's first."`
 	Balancers         Balancers     `key:"balancers" doc:"Assignors offered, separated by commas, the preferred one first: range, roundrobin, sticky, cooperative-sticky. The group takes one that all its members offer. A member keeps reading through a rebalance only if all that it offers are cooperative."`
 	SessionTimeout    time.Duration `key:"sessionTimeout" doc:"A member whose heartbeats stop for this long is taken for dead, and its partitions go to others."`
 	RebalanceTimeout  time.Duration `key:"rebalanceTimeout" doc:"How long the members may take to give partitions up and join again when the group rebalances."`
@@ -60,7 +61,7 @@ func (b Balancers) assignors() (out []assign.Balancer, err error) {
 
 func defaultGroupConfig() GroupConfig {
 	return GroupConfig{
-		Protocol: "classic", Balancers: Balancers{assign.CooperativeSticky}, SessionTimeout: 45 * time.Second,
+		Protocol: protocolClassic, Balancers: Balancers{assign.CooperativeSticky}, SessionTimeout: 45 * time.Second,
 		RebalanceTimeout: time.Minute, HeartbeatInterval: 3 * time.Second, TopicInterval: 10 * time.Second,
 	}
 }
@@ -69,9 +70,10 @@ func defaultGroupConfig() GroupConfig {
 const longestGroupTime = (1<<31 - 1) * time.Millisecond
 
 func (g GroupConfig) validate(p *problems, section string) {
-	if g.Protocol != "classic" {
-		p.add(section+"protocol", "%q is not one of classic", g.Protocol)
+	if !slices.Contains([]string{protocolClassic, protocolConsumer, protocolAuto}, g.Protocol) {
+		p.add(section+"protocol", "%q is not one of classic, consumer and auto", g.Protocol)
 	}
+	p.atMost(section+"remoteAssignor", len(g.RemoteAssignor), 1<<15-1)
 	if _, err := g.Balancers.assignors(); err != nil {
 		p.add(section+"balancers", "%v", err)
 	}
@@ -100,6 +102,9 @@ func (c *ReaderConfig) group(defaults GroupConfig) GroupConfig {
 	g := defaults
 	if len(c.GroupBalancers) > 0 {
 		g.Balancers = c.GroupBalancers
+	}
+	if c.GroupProtocol != "" {
+		g.Protocol = c.GroupProtocol
 	}
 	for _, t := range []struct {
 		own time.Duration

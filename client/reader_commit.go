@@ -201,6 +201,9 @@ func (m *membership) flush(ctx context.Context, want func(group.Partition) bool,
 			return nil
 		case m.life.Err() != nil:
 			return m.over()
+		case errors.Is(err, wire.ErrStaleMemberEpoch):
+			// The member is about to learn its epoch, with which it may still commit the same.
+			m.refused(ctx, *who, err)
 		case class.Has(wire.Rejoin):
 			m.refused(ctx, *who, err)
 			if !patient {

@@ -40,6 +40,8 @@ type ReaderConfig struct {
 	// reader with the same name that comes back within SessionTimeout goes on without a
 	// rebalance. Every member needs a name of its own.
 	GroupInstanceID string
+	// GroupProtocol is classic, consumer or auto; empty: as Config has it.
+	GroupProtocol string
 	// GroupBalancers are the assignors offered, by name; empty: those of Config.
 	GroupBalancers []string
 	// 0: as Config has them. A negative CommitInterval: CommitMessages commits at once.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kbench/kbench/client/internal/group"
@@ -22,7 +23,9 @@ type membership struct {
 	r      *Reader
 	set    GroupConfig
 	key    coordinatorKey
-	member group.Member
+	member group.Member // its protocol is chosen before it begins (reader_group_protocol.go)
+
+	protocol atomic.Value // string: member's; the loop writes
 
 	// life ends with the membership, or with the reader; workers obey it.
 	life    context.Context
@@ -40,6 +43,8 @@ type membership struct {
 
 	// What follows belongs to the loop.
 	holding *holding  // the Reconcile carried out last; nil: none yet
+	names   []string  // the topics found
+	remote  string    // the pattern that the coordinator matches topics with; empty: none
 	leaving bool      // Leave was called
 	leaveBy time.Time // when to stop waiting for it
 	began   time.Time // of the rebalance under way; zero: none
@@ -66,20 +71,18 @@ const noTag int32 = 0
 func newMembership(r *Reader) *membership {
 	cfg := &r.cfg
 	set := cfg.group(r.consume.Group)
-	balancers, _ := set.Balancers.assignors() // validated before
-	retry := r.client.cfg.Admin.Retry
 	m := &membership{
 		r: r, set: set, key: coordinatorKey{coordinatorOfGroup, cfg.GroupID},
-		member: group.NewClassic(group.Settings{
-			Group: cfg.GroupID, InstanceID: cfg.GroupInstanceID, Rack: r.consume.Rack,
-			Session: set.SessionTimeout, Rebalance: set.RebalanceTimeout, Heartbeat: set.HeartbeatInterval, Watch: set.TopicInterval,
-			Balancers: balancers, Backoff: retry.wait,
-		}),
 		events: make(chan event), closing: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 		turn: make(chan struct{}, 1), held: map[group.Partition]bool{}, tag: noTag, book: group.NewBook(),
 		joins: newLine(), talks: newLine(), began: time.Now(),
 	}
 	m.life, m.end = context.WithCancel(r.life)
+	if set.Protocol == protocolConsumer {
+		m.take(protocolConsumer)
+	} else { // auto: until it is known
+		m.take(protocolClassic)
+	}
 	return m
 }
 
@@ -120,7 +123,7 @@ func (m *membership) loop() {
 	defer timer.Stop()
 	closing := m.closing
 	for {
-		orders := m.member.Poll(time.Now())
+		orders := m.poll(time.Now())
 		m.publish(m.member.Status())
 		if m.carryOut(orders) {
 			return

@@ -118,6 +118,8 @@ func codeOf(resp kmsg.Response) error {
 		return wire.ErrorFor(r.ErrorCode)
 	case *kmsg.HeartbeatResponse:
 		return wire.ErrorFor(r.ErrorCode)
+	case *kmsg.ConsumerGroupHeartbeatResponse:
+		return wire.ErrorFor(r.ErrorCode)
 	case *kmsg.LeaveGroupResponse:
 		return wire.ErrorFor(r.ErrorCode)
 	case *kmsg.OffsetFetchResponse:

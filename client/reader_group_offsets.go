@@ -91,6 +91,12 @@ func (m *membership) offsetFetch(parts []group.Partition) *kmsg.OffsetFetchReque
 	req.Group, req.RequireStable = m.r.cfg.GroupID, true
 	g := kmsg.NewOffsetFetchRequestGroup()
 	g.Group = m.r.cfg.GroupID
+	if m.usesConsumer() {
+		m.mu.Lock()
+		who := m.status.Identity
+		m.mu.Unlock()
+		g.MemberID, g.MemberEpoch = &who.MemberID, who.Generation
+	}
 	for _, t := range asAssignment(parts) {
 		one := kmsg.NewOffsetFetchRequestTopic()
 		one.Topic, one.Partitions = t.Topic, t.Partitions

@@ -35,7 +35,9 @@ func newCrew(t testing.TB, o broker.Options, partitions int, change func(*Config
 			change(c)
 		}
 	}
-	o.Config = map[string]string{"group.min.session.timeout.ms": "100"}
+	o.Config = map[string]string{
+		"group.min.session.timeout.ms": "100", "group.consumer.heartbeat.interval.ms": "20", "group.consumer.session.timeout.ms": "1000",
+	}
 	return &crew{readerBed: newReaderBed(t, o, partitions, quick), name: "crew", change: quick, seen: map[string]int{}}
 }
 

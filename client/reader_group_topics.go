@@ -33,6 +33,9 @@ func (c *ReaderConfig) groupTopics() []string {
 
 // subscribe finds the topics to read, and, with a pattern, looks for more every now and then.
 func (m *membership) subscribe() {
+	if m.set.Protocol == protocolAuto && !m.choose() {
+		return
+	}
 	first := true
 	for failures := 0; ; {
 		sizes, err := m.findTopics(m.life, first)
@@ -116,7 +119,7 @@ func (m *membership) foundTopics(sizes map[string]int32, first bool) {
 	names := slices.Sorted(maps.Keys(sizes))
 	m.tell(func(now time.Time) {
 		if !m.leaving {
-			m.member.Subscribe(now, names)
+			m.begin(now, names)
 		}
 	})
 }
@@ -139,6 +142,9 @@ func (m *membership) describe(d group.Describe) {
 	var err error
 	if len(d.Topics) > 0 {
 		err = m.judge(m.r.client.RefreshMetadata(m.life, d.Topics...))
+	}
+	if err == nil && len(d.IDs) > 0 {
+		topics, err = m.nameTopics(m.life, d.IDs)
 	}
 	if err == nil {
 		known := m.r.client.meta.Load().topics

@@ -66,6 +66,7 @@ type Send struct {
 type Describe struct {
 	Serial int
 	Topics []string
+	IDs    [][16]byte // of topics whose names are wanted
 }
 
 // Reconcile wants exactly Hold to be held: what is held beyond it is given up first, then what is

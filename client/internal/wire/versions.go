@@ -58,7 +58,7 @@ var Versions = map[int16]Range{
 	keyOf[kmsg.OffsetDeleteRequest]():               {0, 0},
 	keyOf[kmsg.DescribeClusterRequest]():            {0, 1},
 	keyOf[kmsg.DescribeProducersRequest]():          {0, 0},
-	keyOf[kmsg.ConsumerGroupHeartbeatRequest]():     {0, 1},
+	keyOf[kmsg.ConsumerGroupHeartbeatRequest]():     {1, 1}, // 0 was a preview, without patterns
 	keyOf[kmsg.ConsumerGroupDescribeRequest]():      {0, 1},
 }
 

@@ -50,7 +50,7 @@ func TestNegotiate(t *testing.T) {
 		{name: "M11: a broker that is too new", key: 0, broker: &Range{14, 20}, fails: "no common version of Produce: we speak 3–12, the broker speaks 14–20: the broker is too new"},
 		{name: "a cap below our minimum", key: 0, broker: &Range{0, 13}, limit: limit(2), fails: "the Version setting caps Produce at version 2, but we speak 3–12"},
 		{name: "a cap below the broker's minimum", key: 0, broker: &Range{9, 13}, limit: limit(8), fails: "the broker speaks 9–13"},
-		{name: "a request the broker does not know", key: 68, fails: "does not know ConsumerGroupHeartbeat requests (we speak versions 0–1)"},
+		{name: "a request the broker does not know", key: 68, fails: "does not know ConsumerGroupHeartbeat requests (we speak versions 1)"},
 		{name: "a request that is not in the table", key: 4, broker: &Range{0, 1}, fails: "request key 4 (LeaderAndISR) is not in the table"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
