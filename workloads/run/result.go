@@ -52,7 +52,11 @@ func (e *engine) outcome(err error) *Outcome {
 
 // events are the marks on the time axis, in order of time.
 func (e *engine) events(elapsed int64) []results.Event {
-	list := append(append([]results.Event{}, e.report.Events...), e.watch.pauses...)
+	list := append([]results.Event{}, e.watch.pauses...)
+	for _, event := range e.report.Events {
+		event.AtNs -= e.frame.start.Load()
+		list = append(list, event)
+	}
 	list = append(list, e.crew.events...)
 	if w := int64(e.def.Phases.WarmUp); w > 0 {
 		list = append(list, results.Event{AtNs: -w, DurationNs: w, Kind: "phase", Text: "warm-up"})

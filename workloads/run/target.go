@@ -76,6 +76,7 @@ type Report struct {
 	Batches results.Batches
 	// Errors counts failed requests and messages by kind.
 	Errors map[string]int64
+	// Events are marks on the time axis; their AtNs are instants on the engine's clock.
 	Events []results.Event
 	// Groups are what is known of the consumers' groups beside what they received, by number; nil
 	// where nobody joined any.

@@ -25,7 +25,7 @@ type coverage struct {
 	broken  bool
 	moved   map[client.TopicPartition]bool // that lost their reader since
 
-	events  []results.Event
+	events  []results.Event // with instants on the engine's clock
 	count   int64
 	longest int64
 }
@@ -126,7 +126,7 @@ func (c *coverage) note(took int64, more string) {
 	c.longest = max(c.longest, took)
 	const most = 1000
 	if len(c.events) < most {
-		c.events = append(c.events, results.Event{AtNs: c.brokeAt - c.from, DurationNs: took, Kind: "rebalance", Text: text})
+		c.events = append(c.events, results.Event{AtNs: c.brokeAt, DurationNs: took, Kind: "rebalance", Text: text})
 	}
 }
 

@@ -232,3 +232,34 @@ func eventTexts(out *run.Outcome, kind string) (list []string) {
 	}
 	return list
 }
+
+// marking is a target that tells an event of its own, half a second into the measured phase.
+type marking struct {
+	run.Target
+	clock run.Clock
+	at    int64
+}
+
+func (m *marking) Mark(ctx context.Context, edge run.Edge) {
+	if edge == run.MeasureStart {
+		m.at = m.clock.Now() + int64(500*ms)
+	}
+	m.Target.Mark(ctx, edge)
+}
+
+func (m *marking) Report(ctx context.Context) (run.Report, error) {
+	r, err := m.Target.Report(ctx)
+	r.Events = append(r.Events, results.Event{AtNs: m.at, DurationNs: int64(ms), Kind: "rebalance", Text: "told"})
+	return r, err
+}
+
+// A target's events are told on the engine's clock, and kept since the start of the measured phase.
+func TestEventsOfTheTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := run.NewClock()
+		target := &marking{Target: synthetic.New(synthetic.Script{Latency: ms, Partitions: 2}, clock), clock: clock}
+		out, err := run.Execute(t.Context(), run.Spec{Definition: consuming(1000, 2*time.Second), Clock: clock, Target: target})
+		require.NoError(t, err)
+		require.Contains(t, out.Run.Events, results.Event{AtNs: int64(500 * ms), DurationNs: int64(ms), Kind: "rebalance", Text: "told"})
+	})
+}
