@@ -376,20 +376,39 @@ func (c *Cluster) Connections() (open int, accepted int64) {
 	return len(c.faults.conns), c.faults.accepted
 }
 
+// AwaitHeld returns once a stall holds at least n answers to requests of this API key, or ctx's
+// error.
+func (c *Cluster) AwaitHeld(ctx context.Context, key int16, n int) error {
+	have, err := c.await(ctx, int64(n), func(f *faults) int64 { return int64(f.held[key]) })
+	if err != nil {
+		return fmt.Errorf("%d of %d answers to %s are held: %w", have, n, kmsg.NameForKey(key), err)
+	}
+	return nil
+}
+
 // AwaitRequests returns once n requests of this API key have arrived, counted from the start,
 // or ctx's error.
 func (c *Cluster) AwaitRequests(ctx context.Context, key int16, n int64) error {
+	seen, err := c.await(ctx, n, func(f *faults) int64 { return f.requests[key] })
+	if err != nil {
+		return fmt.Errorf("%d of %d %s requests arrived: %w", seen, n, kmsg.NameForKey(key), err)
+	}
+	return nil
+}
+
+// await returns once enough of what the faults count is there, with what there is.
+func (c *Cluster) await(ctx context.Context, n int64, count func(*faults) int64) (have int64, err error) {
 	for {
 		c.faults.mu.Lock()
-		seen, changed := c.faults.requests[key], c.faults.changed
+		have, changed := count(c.faults), c.faults.changed
 		c.faults.mu.Unlock()
-		if seen >= n {
-			return nil
+		if have >= n {
+			return have, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d %s requests arrived: %w", seen, n, kmsg.NameForKey(key), ctx.Err())
+			return have, ctx.Err()
 		}
 	}
 }

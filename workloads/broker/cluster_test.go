@@ -64,7 +64,7 @@ func TestStallHoldsAnswersOfProduceOnly(t *testing.T) {
 	c.Stall(0)
 	held := dial(t, c.Bootstrap()[0])
 	held.send(produceRequest("t", 0, 10))
-	require.NoError(t, c.AwaitRequests(bounded(t), produceKey, 1))
+	require.NoError(t, c.AwaitHeld(bounded(t), produceKey, 1))
 
 	dial(t, c.Bootstrap()[0]).metadata("t") // others are served meanwhile
 	require.NoError(t, held.conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
@@ -274,4 +274,13 @@ func TestAwaitRequestsSaysHowManyCame(t *testing.T) {
 	err := c.AwaitRequests(ctx, produceKey, 2)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "0 of 2 Produce requests")
+}
+
+func TestAwaitHeldSaysHowManyAre(t *testing.T) {
+	c := start(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := c.AwaitHeld(ctx, produceKey, 1)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "0 of 1 answers to Produce are held")
 }

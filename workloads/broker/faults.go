@@ -15,9 +15,10 @@ type faults struct {
 	versions map[[2]int16]struct{}   // key and version of the requests seen
 	accepted int64                   // connections ever accepted
 	stalled  map[int16]chan struct{} // key → closed by resume
+	held     map[int16]int           // answers that a stall holds now, by key
 	delay    map[int16]time.Duration
 	lose     map[int16]int // answers still to lose, by key
-	changed  chan struct{} // closed and replaced when requests or conns change
+	changed  chan struct{} // closed and replaced when requests, held or conns change
 	closing  bool
 }
 
@@ -28,6 +29,7 @@ func newFaults() *faults {
 		requests: make(map[int16]int64),
 		versions: make(map[[2]int16]struct{}),
 		stalled:  make(map[int16]chan struct{}),
+		held:     make(map[int16]int),
 		delay:    make(map[int16]time.Duration),
 		lose:     make(map[int16]int),
 		changed:  make(chan struct{}),
@@ -89,13 +91,27 @@ func (f *faults) admit(key int16, closed <-chan struct{}) bool {
 			f.mu.Unlock()
 			return !lost
 		}
+		f.holdLocked(key, 1)
 		f.mu.Unlock()
+		open := true
 		select {
 		case <-gate:
 		case <-closed:
+			open = false
+		}
+		f.mu.Lock()
+		f.holdLocked(key, -1)
+		f.mu.Unlock()
+		if !open {
 			return false
 		}
 	}
+}
+
+// holdLocked counts answers that a stall holds; f.mu is held.
+func (f *faults) holdLocked(key int16, n int) {
+	f.held[key] += n
+	f.wake()
 }
 
 func (f *faults) stall(key int16) {

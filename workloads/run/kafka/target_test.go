@@ -317,6 +317,7 @@ func TestInterruptOfAStalledRunEndsInTime(t *testing.T) {
 			b := bench{d: load(1_000_000), cfg: client.NewConfig()}
 			b.form(form)
 			b.d.Consumers.Count = 0
+			b.d.Phases.WarmUp = 0 // what is on its way is to be measured
 			_, spec := b.target(c.Bootstrap())
 			spec.InterruptDrain = 300 * time.Millisecond
 			ctx, cancel := context.WithCancel(within(t))
@@ -325,9 +326,8 @@ func TestInterruptOfAStalledRunEndsInTime(t *testing.T) {
 				if p.Phase != run.PhaseMeasure || !interrupted.IsZero() {
 					return
 				}
-				before := c.Requests(0)
 				c.Stall(0)
-				_ = c.AwaitRequests(within(t), 0, before+1) // something is on its way
+				require.NoError(t, c.AwaitHeld(within(t), 0, 1)) // something is on its way
 				interrupted = time.Now()
 				cancel()
 			}
