@@ -24,6 +24,7 @@ type AsyncProducer struct {
 	ownsClient bool
 	cfg        Config
 	triggers   bool // any flush trigger is set
+	short      bool // a message by itself may go the short way, see direct
 
 	// life ends when the producer is closed or cut short; everything that waits obeys it.
 	life  context.Context
@@ -95,6 +96,7 @@ func NewAsyncProducerFromClient(c *Client) (*AsyncProducer, error) {
 	if p.cfg.Producer.NewPartitioner != nil {
 		userCode.Add(1)
 	}
+	p.short = p.txn == nil && p.cfg.Producer.NewPartitioner == nil && len(p.cfg.Producer.Interceptors) == 0
 	p.input = make(chan *ProducerMessage, p.cfg.ChannelBufferSize)
 	p.results.init(p)
 	return p, nil
@@ -110,10 +112,10 @@ func (p *AsyncProducer) Produce(ctx context.Context, m *ProducerMessage, done fu
 	if done == nil {
 		done = func(*ProducerMessage, error) {}
 	}
-	if m.one[0] != m {
-		m.one[0] = m
+	if taken, err := p.direct(ctx, m, callback(done)); taken {
+		return err
 	}
-	_, err := p.accept(ctx, m.one[:], callback(done), toCallback)
+	_, err := p.accept(ctx, m.alone(), callback(done), toCallback)
 	return err
 }
 

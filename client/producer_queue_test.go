@@ -45,7 +45,7 @@ func TestChannelBufferSizeBoundsTheQueues(t *testing.T) {
 				for {
 					ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 					m := to(0, "x")
-					_, err := p.ProduceRun(ctx, []*ProducerMessage{m}, nil)
+					err := p.Produce(ctx, m, nil)
 					cancel()
 					if err != nil {
 						require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +14,7 @@ type topicProducer struct {
 	topic    string
 	size     *sizeLimit
 	stage    stage
+	view     atomic.Pointer[view] // of what follows, for others; written by the stage's handler
 
 	// Only the stage's handler uses these.
 	partitioner Partitioner     // nil: not made yet
@@ -108,6 +110,8 @@ func (t *topicProducer) learn(run []*ProducerMessage, wait bool) error {
 		t.runs = append(t.runs, nil)
 	}
 	t.producer.remember(t.partitions)
+	_, manual := t.partitioner.(manualPartitioner)
+	t.view.Store(&view{known: m, topic: now, partitions: slices.Clip(t.partitions), keys: t.keys, manual: manual})
 	noteRefresh(t.partitioner, before, now) // the user's: when it panics, the rest has been done
 	return nil
 }

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math"
 	"slices"
 )
@@ -43,6 +44,9 @@ type Builder struct {
 	first, max int64
 	count      int32
 	compressed bool
+
+	sum    uint32 // of the records up to summed, a place in buf; see Sum
+	summed int
 }
 
 // Reset starts a new batch in the capacity of buf, whose content is overwritten (nil is fine),
@@ -95,6 +99,17 @@ func (b *Builder) Append(timestampMs int64, key, value []byte, headers []Header)
 	b.buf = b.buf[:n+need] // only now: a panic on the way leaves the batch as it was
 	b.max = max(b.max, timestampMs)
 	b.count++
+}
+
+// Sum takes the records so far into the checksum, while they are still in the processor's cache, if
+// they are at least least bytes: by the time a large batch is finished its first ones are not any
+// more. Finish has to put the pieces together then, which takes as long as the checksum of some
+// ten kilobytes. It is for batches that will not be compressed.
+func (b *Builder) Sum(least int) {
+	if from := max(b.summed, HeaderSize); len(b.buf)-from >= least {
+		b.sum = crc32.Update(b.sum, castagnoli, b.buf[from:])
+		b.summed = len(b.buf)
+	}
 }
 
 // bodySize is what a record's length field counts, without headers. A null and an empty field
@@ -190,7 +205,13 @@ func (b *Builder) Finish(c *Compressor, a Attributes) (batch []byte, err error) 
 		}
 	}
 	b.putHeader(batch, codec, a)
-	setCRC(batch)
+	if b.summed == 0 || b.compressed {
+		setCRC(batch)
+		return batch, nil
+	}
+	b.Sum(0)
+	records := len(batch) - HeaderSize
+	binary.BigEndian.PutUint32(batch[atCRC:], joinCRC(CRC32C(batch[atAttributes:HeaderSize]), b.sum, records))
 	return batch, nil
 }
 

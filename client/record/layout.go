@@ -2,7 +2,6 @@ package record
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 )
 
 // HeaderSize is the size in bytes of a batch without its records.
@@ -46,11 +45,6 @@ const (
 	transactionalFlag = 0x10
 	controlFlag       = 0x20
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// CRC32C is the checksum of Kafka's batches: CRC-32 with the Castagnoli polynomial (RFC 3720).
-func CRC32C(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // SetProducer rewrites who produced a finished batch and in what place of his sequence, and
 // recomputes the CRC. It is for a batch that must be sent again under another producer epoch:
