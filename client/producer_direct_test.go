@@ -20,7 +20,9 @@ func TestShortWayOvertakesNothing(t *testing.T) {
 	onPipes(t, b, func(t *testing.T, _ time.Time) {
 		const size = 8
 		hold = make(chan struct{})
-		p := b.producer(t, queueConfig(b, size))
+		cfg := queueConfig(b, size)
+		cfg.Producer.Partitioner = "manual"
+		p := b.producer(t, cfg)
 		one := func(partition int32) *ProducerMessage {
 			m := to(partition, "x")
 			require.NoError(t, p.Produce(context.Background(), m, nil))
