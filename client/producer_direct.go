@@ -22,7 +22,7 @@ type view struct {
 // shared. Not taken: nothing has happened, and the long way is to be gone.
 func (p *AsyncProducer) direct(ctx context.Context, m *ProducerMessage, done callback) (taken bool, err error) {
 	t := p.last.Load()
-	if !p.short || t == nil || t.topic != m.Topic || t.stage.alone.Load() == shared || p.closing.Load() {
+	if !p.short || t == nil || t.topic != m.Topic || t.stage.alone.Load() == shared {
 		return false, nil
 	}
 	v := t.view.Load()

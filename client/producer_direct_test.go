@@ -92,6 +92,7 @@ func TestShortWayPassesOverNothing(t *testing.T) {
 	p := asyncProducer(t, c, cfg)
 	for range 3 {
 		require.NoError(t, p.Produce(within(t), &ProducerMessage{Topic: "t"}, nil))
+		require.NoError(t, p.Flush(within(t))) // the topic is known after the first
 	}
 	require.Equal(t, 3, seen)
 
@@ -126,6 +127,38 @@ func TestShortWayPassesOverNothing(t *testing.T) {
 type onSend func(*ProducerMessage)
 
 func (f onSend) OnSend(m *ProducerMessage) { f(m) }
+
+// Outside of a transaction nothing is taken, whatever is known of the topic by then.
+func TestShortWayIsNotThatOfTransactions(t *testing.T) {
+	c := cluster(t, 1, 1)
+	p := asyncProducer(t, c, txnConfig("x"))
+	begin(t, p)
+	require.NoError(t, p.Produce(within(t), &ProducerMessage{Topic: "t"}, nil))
+	require.NoError(t, p.CommitTransaction(within(t)))
+	require.ErrorIs(t, p.Produce(within(t), &ProducerMessage{Topic: "t"}, nil), ErrNoTransaction)
+	require.Len(t, committed(t, c), 1)
+}
+
+// Partitions that are added get their share of messages that come one by one, with keys and without.
+func TestShortWayKnowsNewPartitions(t *testing.T) {
+	c := cluster(t, 1, 1)
+	p := asyncProducer(t, c, quickConfig())
+	at := func(key []byte) int32 {
+		m := &ProducerMessage{Topic: "t", Key: key, Value: make([]byte, stickyBytes)}
+		require.NoError(t, p.Produce(within(t), m, nil))
+		require.NoError(t, p.Flush(within(t)))
+		return m.Partition
+	}
+	require.Zero(t, at(nil))
+	p.client.setPartitions(t, within(t), "t", 3)
+	require.NoError(t, p.client.RefreshMetadata(within(t), "t"))
+	keyless, keyed := map[int32]bool{}, map[int32]bool{}
+	for i := range 30 {
+		keyless[at(nil)], keyed[at(fmt.Appendf(nil, "key %d", i))] = true, true
+	}
+	require.Len(t, keyless, 3)
+	require.Len(t, keyed, 3)
+}
 
 // A message that came to a producer being closed is refused, and nothing of it stays in the books.
 func TestShortWayOfAClosedProducer(t *testing.T) {

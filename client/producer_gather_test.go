@@ -43,6 +43,21 @@ func gathering(t testing.TB, wait time.Duration, change func(*Config)) (*AsyncPr
 	return p, c.Close
 }
 
+// gatherTen hands ten messages over of which the first is in its batch and the others are gathered:
+// when the broker producer has just come to look for more, it may send them at once instead.
+func gatherTen(t testing.TB, p *AsyncProducer, decided *atomic.Int64, failed *atomic.Pointer[error]) {
+	for range 100 {
+		decided.Store(0)
+		failed.Store(nil)
+		singly(t, p, 0, 10, decided, failed)
+		if gatheredNow(p) == 9 {
+			return
+		}
+		require.NoError(t, p.Flush(within(t)))
+	}
+	require.Fail(t, "nothing is gathered")
+}
+
 // gatheredNow is what waits in the queue of the only partition.
 func gatheredNow(p *AsyncProducer) int {
 	s := &p.parts[0].stage
@@ -71,10 +86,8 @@ func TestGatheredMessages(t *testing.T) {
 		require.Len(t, values, 500)
 	})
 	t.Run("are flushed", func(t *testing.T) {
-		reset()
 		p, _ := gathering(t, time.Minute, nil)
-		singly(t, p, 0, 10, &decided, &failed)
-		require.Equal(t, 9, gatheredNow(p), "the first is in its batch")
+		gatherTen(t, p, &decided, &failed)
 		require.NoError(t, p.Flush(within(t)))
 		require.EqualValues(t, 10, decided.Load())
 		require.Nil(t, failed.Load())
@@ -96,27 +109,21 @@ func TestGatheredMessages(t *testing.T) {
 		requireDecided(t, 10, &decided)
 	})
 	t.Run("fail with a broker that is gone and no more tries", func(t *testing.T) {
-		reset()
 		p, gone := gathering(t, 200*time.Millisecond, func(c *Config) { c.Producer.Retry.Max = 0 })
-		singly(t, p, 0, 10, &decided, &failed)
-		require.Equal(t, 9, gatheredNow(p))
+		gatherTen(t, p, &decided, &failed)
 		gone()
 		requireDecided(t, 10, &decided)
 		require.NotNil(t, failed.Load())
 	})
 	t.Run("fail when their time is over", func(t *testing.T) {
-		reset()
 		p, _ := gathering(t, time.Minute, func(c *Config) { c.Producer.DeliveryTimeout = 100 * time.Millisecond })
-		singly(t, p, 0, 10, &decided, &failed)
-		require.Equal(t, 9, gatheredNow(p))
+		gatherTen(t, p, &decided, &failed)
 		requireDecided(t, 10, &decided)
 		require.ErrorIs(t, *failed.Load(), ErrDeliveryTimeout)
 	})
 	t.Run("fail when closing is cut short", func(t *testing.T) {
-		reset()
 		p, _ := gathering(t, time.Minute, nil)
-		singly(t, p, 0, 10, &decided, &failed)
-		require.Equal(t, 9, gatheredNow(p))
+		gatherTen(t, p, &decided, &failed)
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = p.Close(ended) // it may have had the time to flush all the same

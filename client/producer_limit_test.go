@@ -114,6 +114,10 @@ func TestP25TheTopicsLimitIsLearned(t *testing.T) {
 					require.LessOrEqual(t, a.bytes, 400, "nothing is sent that would be refused")
 				}
 				require.Equal(t, append(want, want...), b.log[0])
+				sent, alone := len(b.batches()), make(chan error, 1)
+				require.NoError(t, p.Produce(context.Background(), msgs[10], func(_ *ProducerMessage, err error) { alone <- err }))
+				require.ErrorAs(t, <-alone, &tooLarge)
+				require.Equal(t, sent, len(b.batches()), "nor is it when it is handed over by itself")
 				time.Sleep(limitAge + time.Second)
 				b.set(func() { b.limit = 100_000 })
 				out = b.send(t, p, start, msgs[10])
