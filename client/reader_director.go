@@ -19,9 +19,7 @@ func (r *Reader) direct() {
 		if len(topics) > 0 {
 			err = r.client.RefreshMetadata(r.life, topics...)
 		}
-		for _, p := range due {
-			r.place(p, err)
-		}
+		r.place(due, err)
 	}
 }
 
@@ -40,11 +38,16 @@ func (r *Reader) idle(d time.Duration) {
 	}
 }
 
-// placing is a partition to be placed, as it was when it was picked.
+// placing is a partition to be placed, as it was when it was picked, and what is found for it.
 type placing struct {
 	p       *partition
 	version uint32
 	replica int32
+
+	broker  *Broker
+	epoch   int32
+	topicID [16]byte
+	err     error
 }
 
 // lost are the partitions to be placed now, the topics whose leaders must be asked for first, and
@@ -63,7 +66,7 @@ func (r *Reader) lost(now time.Time) (due []placing, topics []string, wait time.
 			}
 			continue
 		}
-		due = append(due, placing{p, p.Version, p.replica})
+		due = append(due, placing{p: p, version: p.Version, replica: p.replica})
 		if p.refresh || !known.has(p.topicPartition) {
 			topics = append(topics, p.topic)
 		}
@@ -73,39 +76,48 @@ func (r *Reader) lost(now time.Time) (due []placing, topics []string, wait time.
 	return due, slices.Compact(topics), wait
 }
 
-// place finds a partition's broker. err is that of the refresh before.
-func (r *Reader) place(at placing, err error) {
-	var meta partitionMeta
-	var topicID [16]byte
-	if err == nil {
-		known := r.client.meta.Load()
-		if meta, err = known.look(at.p.topicPartition); err == nil {
-			topicID = known.topics[at.p.topic].id
-		}
-	}
-	var b *Broker
-	if err == nil {
-		if at.replica >= 0 {
-			if b = r.client.node(at.replica); b == nil {
-				err = errNoFollow
-			}
-		} else if b = r.client.node(meta.leader); b == nil {
-			err = leaderless(at.p.topic, at.p.id, meta.err)
+// place gives partitions to their brokers, all at once, so that a source does not wait for records
+// of the first one before it asks for the others. err is that of the refresh before.
+func (r *Reader) place(due []placing, err error) {
+	known := r.client.meta.Load()
+	for i := range due {
+		if due[i].err = err; err == nil {
+			r.find(&due[i], known)
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := at.p
-	if !p.lost() || p.Version != at.version || p.replica != at.replica {
-		return // moved meanwhile: it comes again
-	}
 	now := time.Now()
+	for i := range due {
+		at := &due[i]
+		p := at.p
+		switch {
+		case !p.lost() || p.Version != at.version || p.replica != at.replica:
+			// Moved meanwhile: it comes again.
+		case at.err != nil:
+			r.failLocked(p, at.err, now)
+		case r.identifyLocked(p, at.topicID, at.epoch, now):
+			r.sourceLocked(at.broker).add(p)
+		}
+	}
+}
+
+// find looks up where a partition is to be read.
+func (r *Reader) find(at *placing, known *metadata) {
+	meta, err := known.look(at.p.topicPartition)
 	if err != nil {
-		r.failLocked(p, err, now)
+		at.err = err
 		return
 	}
-	if r.identifyLocked(p, topicID, meta.epoch, now) {
-		r.sourceLocked(b).add(p)
+	at.epoch, at.topicID = meta.epoch, known.topics[at.p.topic].id
+	if at.replica >= 0 {
+		if at.broker = r.client.node(at.replica); at.broker == nil {
+			at.err = errNoFollow
+		}
+		return
+	}
+	if at.broker = r.client.node(meta.leader); at.broker == nil {
+		at.err = leaderless(at.p.topic, at.p.id, meta.err)
 	}
 }
 

@@ -87,6 +87,21 @@ func TestReaderFetchSession(t *testing.T) {
 	require.Zero(t, r.Stats().Errors)
 }
 
+// Partitions that are assigned together are asked for together: the first of them does not hold the
+// others up for a long poll.
+func TestReaderAsksForAllPartitionsAtOnce(t *testing.T) {
+	b := newReaderBed(t, broker.Options{}, 50, func(c *Config) { c.Consumer.MaxWait = 20 * time.Second })
+	require.NoError(t, b.client.RefreshMetadata(b.ctx, "in"))
+	l := b.logFetches()
+	var ids []int32
+	for p := range int32(50) {
+		ids = append(ids, p)
+	}
+	b.reader(ReaderConfig{Partitions: ids, StartOffset: FirstOffset})
+	l.await(t, 1)
+	require.Equal(t, 50, named(&l.since(0)[0]))
+}
+
 // What leaves is forgotten, what comes is added, and the others are not named for it.
 func TestReaderFetchSessionForgets(t *testing.T) {
 	b := newReaderBed(t, broker.Options{}, 4, func(c *Config) { c.Consumer.MaxWait = 20 * time.Millisecond })

@@ -248,6 +248,21 @@ func TestSessionOfWhoComesBackAtOnce(t *testing.T) {
 	require.Equal(t, s.want(), s.broker.held)
 }
 
+// The rack is part of what a session is about: who names another one starts another session.
+func TestSessionOfAnotherRack(t *testing.T) {
+	s := &sides{newest: 18}
+	s.session.Join(newMember(0, 0, true))
+	s.fetch(t)
+	s.fetch(t)
+	require.True(t, s.session.Incremental())
+	s.request.Rack = "there"
+	s.fetch(t)
+	require.False(t, s.session.Incremental())
+	require.Len(t, s.request.Topics, 1)
+	s.fetch(t)
+	require.True(t, s.session.Incremental())
+}
+
 func TestSessionTakes(t *testing.T) {
 	s := &sides{newest: 12}
 	old, late := newMember(0, 0, false), newMember(0, 1, false)
