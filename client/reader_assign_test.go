@@ -183,3 +183,26 @@ func TestReaderFail(t *testing.T) {
 	_, err := r.FetchBatch(b.ctx, make([]Message, 1))
 	require.Equal(t, fatal, err)
 }
+
+// What a consumer was in the middle of reading when its partition was revoked is not delivered, and
+// the position that revoke told stays.
+func TestReaderRevokeInTheMiddleOfReading(t *testing.T) {
+	b := newReaderBed(t, broker.Options{}, 1, nil)
+	b.write(0, values(0, 10))
+	r := b.reader(ReaderConfig{})
+	require.Eventually(t, func() bool { return r.Stats().QueueLength == 1 }, 10*time.Second, time.Millisecond)
+	r.take.Lock()
+	defer r.take.Unlock()
+	next, some, err := r.current()
+	require.NoError(t, err)
+	require.True(t, some)
+	buf := make([]Message, 4)
+	n, after, err := r.read(buf, next)
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	stood := r.revoke([]topicPartition{{"in", 0}})
+	require.EqualValues(t, 0, stood[0].offset)
+	require.False(t, r.publish(buf, after), "not delivered")
+	require.NoError(t, r.damaged(errStuck), "nor is damage in it of interest")
+	require.Zero(t, r.Stats().Messages)
+}
