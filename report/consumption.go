@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kbench/kbench/results"
@@ -145,18 +146,21 @@ func (p *point) lagLines(run *results.Run, t *timeline, rows []results.TimelineR
 	return byRow
 }
 
-// partitionName is a column's name, as short as the others allow.
+// partitionName is a column's name, as short as the others allow; groups go by their order.
 func partitionName(c results.LagColumn, all []results.LagColumn) string {
 	name := fmt.Sprint(c.Partition)
-	topics, groups := map[string]bool{}, map[string]bool{}
+	topics, groups := map[string]bool{}, []string{}
 	for _, other := range all {
-		topics[other.Topic], groups[other.Group] = true, true
+		topics[other.Topic] = true
+		if !slices.Contains(groups, other.Group) {
+			groups = append(groups, other.Group)
+		}
 	}
 	if len(topics) > 1 {
 		name = c.Topic + "/" + name
 	}
 	if len(groups) > 1 {
-		name = c.Group + " " + name
+		name = fmt.Sprintf("g%d %s", slices.Index(groups, c.Group)+1, name)
 	}
 	return name
 }

@@ -89,7 +89,7 @@ func TestLagByPartitionIsDrawn(t *testing.T) {
 	require.NoError(t, err)
 	text := string(page)
 	require.Contains(t, text, "lag by partition")
-	require.Contains(t, text, "<th scope=\"col\">lag of kbench-backlog-2 1")
+	require.Contains(t, text, "<th scope=\"col\">lag of g2 1")
 	require.Contains(t, text, "p00-r0-lag.csv")
 	v := newView(Named{Dir: f.dir, Result: f.result})
 	line := v.points[0].timeline(&f.result.Points[0].Runs[0], mostMoments)
@@ -121,7 +121,8 @@ func TestLagByPartitionIsDrawn(t *testing.T) {
 func TestPartitionNames(t *testing.T) {
 	a, b := results.LagColumn{Topic: "a", Partition: 1}, results.LagColumn{Topic: "b", Partition: 2}
 	g, h := results.LagColumn{Group: "g", Topic: "a", Partition: 1}, results.LagColumn{Group: "h", Topic: "a", Partition: 1}
-	for want, row := range map[string][]results.LagColumn{"1": {a}, "a/1": {a, b}, "g 1": {g, h}, "g a/1": {g, h, b}} {
+	require.Equal(t, "g2 1", partitionName(h, []results.LagColumn{g, h}))
+	for want, row := range map[string][]results.LagColumn{"1": {a}, "a/1": {a, b}, "g1 1": {g, h}, "g1 a/1": {g, h, b}} {
 		require.Equal(t, want, partitionName(row[0], row))
 	}
 }
@@ -131,7 +132,7 @@ func TestKeysOfPartitionsFit(t *testing.T) {
 	f := backlogRun(t)
 	line := newView(Named{Dir: f.dir, Result: f.result}).points[0].timeline(&f.result.Points[0].Runs[0], mostMoments)
 	wide, narrow := timelineChart(line, "x", wideTimeline), timelineChart(line, "x", narrowTimeline)
-	require.NotContains(t, narrow, ">kbench-backlog-1 0<")
-	line.partitions = []string{"0", "1", "2", "3", "4", "5"}
-	require.Greater(t, strings.Count(timelineChart(line, "x", wideTimeline), `class="key"`), strings.Count(wide, `class="key"`))
+	require.Contains(t, wide, ">g1 0<")
+	require.NotContains(t, narrow, ">g1 0<")
+	require.Equal(t, 6, strings.Count(wide, `class="key"`)-strings.Count(narrow, `class="key"`))
 }
