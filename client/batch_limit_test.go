@@ -117,6 +117,9 @@ func TestBatchSplitsOnceAndLearns(t *testing.T) {
 			require.NoError(t, p.Send(context.Background(), msgs[:20]...))
 			synctest.Wait()
 			before, splits := len(b.batches()), p.Stats().Splits
+			if !tells {
+				msgs[0].Value = string(noise(1, 300)) // alone, or refused
+			}
 			require.Positive(t, splits)
 			require.NoError(t, p.Send(context.Background(), msgs...))
 			if tells {
@@ -206,7 +209,9 @@ func TestBatchTheTopicsCircuit(t *testing.T) {
 		time.Sleep(circuitOpen)
 		_, err = send(context.Background())
 		require.NoError(t, err, "one success closes it")
-		require.NoError(t, p.topic("missing").refusedNow("missing"), "also for what forgets the topic again")
+		missing := p.topic("missing")
+		missing.lookedUp(ErrTopicUnknown)
+		require.NoError(t, missing.refusedNow("missing"), "then it takes three failures again")
 	})
 }
 
