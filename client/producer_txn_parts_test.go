@@ -161,8 +161,8 @@ func TestTheEndWaitsForPartitionsBeingAdded(t *testing.T) {
 	go func() { done <- p.AbortTransaction(within(t)) }() // ends after Unlock; received below
 	require.Eventually(t, func() bool { return p.txn.doom() != nil }, patience, time.Millisecond)
 	select {
-	case <-done:
-		t.Error("it did not wait")
+	case err := <-done:
+		t.Errorf("it did not wait: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	require.Zero(t, c.Requests(26))

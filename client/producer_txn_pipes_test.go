@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -150,7 +151,7 @@ func TestWhatWaitsFailsWithItsTransaction(t *testing.T) {
 				require.NoError(t, p.Flush(context.Background()))
 				at, err := out.of("waits")
 				require.Equal(t, time.Second, at)
-				if tc.want == ErrTransactionAborted {
+				if errors.Is(tc.want, ErrTransactionAborted) {
 					require.ErrorIs(t, err, ErrTransactionAborted)
 					return
 				}
