@@ -25,10 +25,10 @@ func (h *hand) read(n int) Message {
 	return m
 }
 
-// committed is what the group has committed of partitions of "in".
+// committed is what the group has committed of partitions of its topic.
 func (c *crew) committed(partitions ...int32) []int64 {
 	c.t.Helper()
-	offsets, err := c.client.CommittedOffsets(c.ctx, c.name, "in", partitions...)
+	offsets, err := c.client.CommittedOffsets(c.ctx, c.name, c.topic, partitions...)
 	require.NoError(c.t, err)
 	return offsets
 }

@@ -18,8 +18,9 @@ import (
 // crew is a group on a bed, and what its members have read together.
 type crew struct {
 	*readerBed
-	name   string
-	change func(*Config)
+	name  string
+	addrs []string
+	topic string // that is read unless a member says otherwise
 
 	mu   sync.Mutex
 	seen map[string]int // by topic, partition and value
@@ -38,7 +39,8 @@ func newCrew(t testing.TB, o broker.Options, partitions int, change func(*Config
 	o.Config = map[string]string{
 		"group.min.session.timeout.ms": "100", "group.consumer.heartbeat.interval.ms": "20", "group.consumer.session.timeout.ms": "1000",
 	}
-	return &crew{readerBed: newReaderBed(t, o, partitions, quick), name: "crew", change: quick, seen: map[string]int{}}
+	bed := newReaderBed(t, o, partitions, quick)
+	return &crew{readerBed: bed, name: "crew", addrs: bed.cluster.Bootstrap(), topic: "in", seen: map[string]int{}}
 }
 
 // hand is one member, with a client of its own, which reads and commits until it is closed.
@@ -59,7 +61,7 @@ func (c *crew) member(cfg ReaderConfig) *hand {
 	h := &hand{crew: c, done: make(chan struct{})}
 	own := h.crew.client.Config()
 	var err error
-	h.c, err = NewClient(c.cluster.Bootstrap(), &own)
+	h.c, err = NewClient(c.addrs, &own)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = h.c.Close() })
 	h.r = c.attach(h, h.c, cfg)
@@ -69,7 +71,7 @@ func (c *crew) member(cfg ReaderConfig) *hand {
 func (c *crew) attach(h *hand, client *Client, cfg ReaderConfig) *Reader {
 	cfg.GroupID = c.name
 	if len(cfg.Topics) == 0 && cfg.TopicPattern == "" {
-		cfg.Topics = []string{"in"}
+		cfg.Topics = []string{c.topic}
 	}
 	assigned, revoked := cfg.OnAssigned, cfg.OnRevoked
 	cfg.OnAssigned = func(generation int32, parts []TopicPartition) {
@@ -234,7 +236,7 @@ func (c *crew) fine() {
 // writeAll writes values from one number to another to each partition.
 func (c *crew) writeAll(partitions, from, to int) {
 	for p := range partitions {
-		c.write(int32(p), values(from, to))
+		c.writeTo(c.topic, int32(p), values(from, to))
 	}
 }
 
