@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"io"
+	"slices"
 )
 
 // FetchBatch fills buf with messages of one fetched batch, at least one, and returns how many.
@@ -26,7 +27,7 @@ func (r *Reader) FetchBatch(ctx context.Context, buf []Message) (int, error) {
 	}
 	r.lent, r.headers, r.lentHeaders = r.lent[:0], r.headers[:0], 0
 	r.take.Unlock()
-	return r.fetch(ctx, buf, func() {
+	return r.fetch(ctx, buf, false, func() {
 		r.cur.buf.retain()
 		r.lent = append(r.lent, r.cur.buf)
 		r.lentHeaders = len(r.headers)
@@ -36,24 +37,26 @@ func (r *Reader) FetchBatch(ctx context.Context, buf []Message) (int, error) {
 // FetchMessage returns the next message, which owns its memory. It waits while there is none.
 // Errors are those of FetchBatch.
 func (r *Reader) FetchMessage(ctx context.Context) (Message, error) {
-	var m Message
 	var one [1]Message
-	_, err := r.fetch(ctx, one[:], func() {
-		m = one[0]
-		r.slab.detach(&m)
+	_, err := r.fetch(ctx, one[:], true, func() {
+		one[0].Headers = slices.Clone(one[0].Headers)
 		r.headers = r.headers[:r.lentHeaders]
 	})
-	return m, err
+	if err != nil {
+		return Message{}, err
+	}
+	return one[0], nil
 }
 
-// fetch waits until there are messages, and calls keep with take held once they are in buf.
-func (r *Reader) fetch(ctx context.Context, buf []Message, keep func()) (int, error) {
+// fetch waits until there are messages, and calls keep with take held once they are in buf. Keys
+// and values alias the reader's buffers unless own; headers are in r.headers either way.
+func (r *Reader) fetch(ctx context.Context, buf []Message, own bool, keep func()) (int, error) {
 	for {
 		if err := r.usable(ctx); err != nil {
 			return 0, err
 		}
 		r.take.Lock()
-		n, err := r.fill(buf)
+		n, err := r.fill(buf, own)
 		if n > 0 {
 			keep()
 		}
@@ -82,13 +85,16 @@ func (r *Reader) usable(ctx context.Context) error {
 }
 
 // fill takes what is there, without waiting: messages, an error, or neither. Called with take.
-func (r *Reader) fill(buf []Message) (int, error) {
+func (r *Reader) fill(buf []Message, own bool) (int, error) {
+	if len(buf) == 1 && r.another(buf, own) {
+		return 1, nil
+	}
 	for {
 		next, ok, err := r.current()
 		if !ok || err != nil {
 			return 0, err
 		}
-		n, after, err := r.read(buf, next)
+		n, after, err := r.read(buf, next, own)
 		if !r.publish(buf[:n], after) {
 			continue // SetOffset came in between: what was read is not wanted any more
 		}
@@ -102,6 +108,24 @@ func (r *Reader) fill(buf []Message) (int, error) {
 			return n, nil
 		}
 	}
+}
+
+// another is the short way of FetchMessage, while the batch that is being read has a next message:
+// everything under one lock, for reading a record takes no longer than a lock does. False: nothing
+// was delivered, and the long way must be gone, which also finds out why.
+func (r *Reader) another(buf []Message, own bool) bool {
+	c := &r.cur
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := c.block.p; r.failed != nil || p == nil || p.Version != c.block.version || c.left == 0 || c.bad != nil {
+		return false
+	}
+	n, next, err := r.readBatch(buf, c.block.p.pos, own)
+	if err != nil {
+		return false // it is the cursor's now
+	}
+	r.publishLocked(buf[:n], next)
+	return n == 1
 }
 
 // current makes sure that the cursor has something to read, and returns the position of its
@@ -145,26 +169,26 @@ func (r *Reader) current() (next int64, ok bool, err error) {
 // publish moves the position of the cursor's partition, and counts. It returns false when the
 // partition was moved elsewhere meanwhile.
 func (r *Reader) publish(read []Message, next int64) bool {
-	bytes := 0
-	for i := range read {
-		bytes += len(read[i].Key) + len(read[i].Value)
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.cur.block.p
-	if p.Version != r.cur.block.version {
+	if r.cur.block.p.Version != r.cur.block.version {
 		return false
 	}
+	r.publishLocked(read, next)
+	return true
+}
+
+func (r *Reader) publishLocked(read []Message, next int64) {
+	p := r.cur.block.p
 	p.pos = next
 	if len(read) > 0 {
 		p.posEpoch = read[len(read)-1].LeaderEpoch
+		r.stats.Messages += int64(len(read))
+		r.stats.Bytes += int64(r.cur.bytes)
 	}
-	r.stats.Messages += int64(len(read))
-	r.stats.Bytes += int64(bytes)
 	if !r.cur.empty() {
 		r.againLocked()
 	}
-	return true
 }
 
 // damaged stops the cursor's partition at what cannot be read, unless that is not wanted any more.
@@ -196,6 +220,9 @@ func (r *Reader) standsStillLocked() bool { return r.moving == 0 && len(r.parts)
 
 // signal leaves a token unless one is there.
 func signal(c chan struct{}) {
+	if len(c) == cap(c) { // cheaper than to find it out by sending
+		return
+	}
 	select {
 	case c <- struct{}{}:
 	default:

@@ -21,6 +21,9 @@ type cursor struct {
 	left   int32   // how many
 	buf    *buffer // a reference to what data aliases
 	bad    error   // found behind what was delivered; returned instead of going on
+	bytes  int     // of keys and values that the last readBatch gave
+	// own is a copy of what data begins with, for messages that own their memory; nil: none.
+	own []byte
 }
 
 // empty says that nothing of the block is left to read.
@@ -31,7 +34,7 @@ func (c *cursor) drop() {
 	c.buf.release()
 	c.block.buf.release()
 	c.block = block{}
-	c.data, c.left, c.buf, c.bad = nil, 0, nil, nil
+	c.data, c.left, c.buf, c.bad, c.own = nil, 0, nil, nil, nil
 }
 
 // load starts on a block.
@@ -43,8 +46,8 @@ func (c *cursor) load(b block) {
 
 // read fills buf with messages at next or later, from what is left of the current batch or else
 // from the block's following ones until one shows something. It returns how many, and the offset
-// that follows all that was looked at.
-func (r *Reader) read(buf []Message, next int64) (int, int64, error) {
+// that follows all that was looked at. Messages alias the reader's buffers unless own.
+func (r *Reader) read(buf []Message, next int64, own bool) (int, int64, error) {
 	c := &r.cur
 	for {
 		if c.bad != nil {
@@ -63,7 +66,7 @@ func (r *Reader) read(buf []Message, next int64) (int, int64, error) {
 				continue
 			}
 		}
-		n, after, err := r.readBatch(buf, next)
+		n, after, err := r.readBatch(buf, next, own)
 		if n > 0 || err != nil {
 			return n, after, err
 		}
@@ -94,7 +97,7 @@ func (r *Reader) openBatch() (bool, error) {
 		return false, err
 	}
 	c.buf.release()
-	c.batch, c.block.records, c.data, c.buf, c.left = b, rest, data, buf, b.Count
+	c.batch, c.block.records, c.data, c.buf, c.left, c.own = b, rest, data, buf, b.Count, nil
 	if hidden {
 		c.left = 0
 		return false, c.takeMarkers()
@@ -147,35 +150,60 @@ var (
 )
 
 // readBatch fills buf from the current batch. When a record is damaged, what stands before it
-// is returned first, and the error the next time.
-func (r *Reader) readBatch(buf []Message, next int64) (n int, after int64, err error) {
+// is returned first, and the error the next time. This is what a message costs.
+func (r *Reader) readBatch(buf []Message, next int64, own bool) (n int, after int64, err error) {
 	c := &r.cur
+	if !own {
+		c.own = nil
+	}
 	last := c.batch.LastOffset()
+	data, left, bytes := c.data, c.left, 0
 	var rec record.Record
-	for c.left > 0 && n < len(buf) {
-		rest, err := record.ReadRecord(c.data, &rec)
-		if err == nil && c.batch.Offset(&rec) > last {
+	for left > 0 && n < len(buf) {
+		from := data
+		if own {
+			from = r.owned(data)
+		}
+		rest, err := record.ReadRecord(from, &rec)
+		offset := c.batch.Offset(&rec)
+		if err == nil && offset > last {
 			err = errBatchOffset
 		}
-		if err == nil && c.batch.Offset(&rec) >= next {
-			if err = r.show(&buf[n], &rec); err == nil {
-				next = c.batch.Offset(&rec) + 1
+		if err == nil && offset >= next {
+			if err = r.show(&buf[n], &rec, offset); err == nil {
+				next = offset + 1
 				n++
+				bytes += len(rec.Key) + len(rec.Value)
 			}
 		}
 		if err != nil {
+			c.data, c.left, c.bytes = data, left, bytes
 			return n, next, c.damaged(err, n)
 		}
-		c.data = rest
-		c.left--
+		data = data[len(from)-len(rest):]
+		if own {
+			c.own = rest
+		}
+		left--
 	}
-	if c.left > 0 {
+	c.data, c.left, c.bytes = data, left, bytes
+	if left > 0 {
 		return n, next, nil
 	}
-	if len(c.data) > 0 {
+	if len(data) > 0 {
 		return n, next, c.damaged(errBatchRest, n)
 	}
 	return n, max(next, last+1), nil
+}
+
+// owned is the application's own copy of what data, the records that are left, begins with: of one
+// record at least. Records are copied many at a time, which is cheaper than their fields one by one.
+func (r *Reader) owned(data []byte) []byte {
+	c := &r.cur
+	if size := record.RecordSize(data); size > len(c.own) || len(c.own) == 0 {
+		c.own = r.slab.copy(data[:min(len(data), max(size, slabBytes))])
+	}
+	return c.own
 }
 
 // damaged keeps an error for the next time when n messages come before it.
@@ -188,7 +216,7 @@ func (c *cursor) damaged(err error, n int) error {
 }
 
 // show makes a record a message that aliases it.
-func (r *Reader) show(m *Message, rec *record.Record) error {
+func (r *Reader) show(m *Message, rec *record.Record, offset int64) error {
 	b := &r.cur.batch
 	var headers []Header
 	if rec.HeaderCount() > 0 {
@@ -202,7 +230,7 @@ func (r *Reader) show(m *Message, rec *record.Record) error {
 	}
 	p := r.cur.block.p // what is read of it here does not change
 	m.Topic, m.Partition, m.LeaderEpoch, m.generation = p.topic, p.id, b.PartitionLeaderEpoch, p.generation
-	m.Offset, m.HighWaterMark = b.Offset(rec), r.cur.block.hwm
+	m.Offset, m.HighWaterMark = offset, r.cur.block.hwm
 	m.Key, m.Value, m.Headers = rec.Key, rec.Value, headers
 	m.Time = time.UnixMilli(b.Timestamp(rec))
 	return nil

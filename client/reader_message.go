@@ -60,35 +60,17 @@ const (
 	slabShare = slabBytes / 8 // what is larger gets memory of its own
 )
 
-// copy is b in memory of its own; nil stays nil, and empty stays empty.
+// copy is b in memory of its own.
 func (s *slab) copy(b []byte) []byte {
-	switch n := len(b); {
-	case b == nil:
-		return nil
-	case n == 0:
-		return []byte{}
-	case n > slabShare:
-		return append(make([]byte, 0, n), b...)
-	case n > len(s.free):
+	n := len(b)
+	if n > slabShare {
+		return append([]byte(nil), b...) // which clears nothing that is written at once
+	}
+	if n > len(s.free) {
 		s.free = make([]byte, slabBytes)
-		fallthrough
-	default:
-		own := s.free[:n:n]
-		s.free = s.free[n:]
-		copy(own, b)
-		return own
 	}
-}
-
-// detach gives a message memory of its own.
-func (s *slab) detach(m *Message) {
-	m.Key, m.Value = s.copy(m.Key), s.copy(m.Value)
-	if len(m.Headers) == 0 {
-		return
-	}
-	own := make([]Header, len(m.Headers))
-	for i, h := range m.Headers {
-		own[i] = Header{Key: h.Key, Value: s.copy(h.Value)}
-	}
-	m.Headers = own
+	own := s.free[:n:n]
+	s.free = s.free[n:]
+	copy(own, b)
+	return own
 }

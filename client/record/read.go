@@ -30,8 +30,14 @@ var (
 // earlier ReadRecord left of it. It allocates nothing. Headers are only counted; see
 // [Record.Headers]. The error is a *[CorruptError], and r is then not to be used.
 func ReadRecord(src []byte, r *Record) (rest []byte, err error) {
-	u, i := uvarint(src, 0)
-	if i < 0 {
+	// Nearly all fields take one byte or two: these are read here, without a call.
+	var u uint64
+	i := 0
+	if len(src) > 2 && src[0] < 0x80 {
+		u, i = uint64(src[0]), 1
+	} else if len(src) > 2 && src[1] < 0x80 {
+		u, i = uint64(src[0]&0x7f)|uint64(src[1])<<7, 2
+	} else if u, i = uvarint(src, 0); i < 0 {
 		return src, errRecordLength
 	}
 	length := unzigzag(u)
@@ -40,20 +46,30 @@ func ReadRecord(src []byte, r *Record) (rest []byte, err error) {
 	}
 	end := i + int(length)
 	body := src[i:end:end]
+	rest = src[end:]
 
 	// body[0] are the record's attributes, of which none are defined.
-	if u, i = uvarint(body, 1); i < 0 {
+	if c := body[1]; c < 0x80 {
+		u, i = uint64(c), 2
+	} else if u, i = uvarint(body, 1); i < 0 {
 		return src, errRecordCut
 	}
 	r.TimestampDelta = unzigzag(u)
-	if u, i = uvarint(body, i); i < 0 {
+	if j := i + 1; j < len(body) && body[i] < 0x80 {
+		u, i = uint64(body[i]), j
+	} else if j < len(body) && body[j] < 0x80 {
+		u, i = uint64(body[i]&0x7f)|uint64(body[j])<<7, j+1
+	} else if u, i = uvarint(body, i); i < 0 {
 		return src, errRecordCut
 	}
 	if u&1 != 0 || u>>1 > math.MaxInt32 {
 		return src, errRecordOffset
 	}
 	r.OffsetDelta = int32(u >> 1)
-	if r.Key, i = bytesAt(body, i); i < 0 {
+	if i < len(body) && body[i] == 1 { // null
+		r.Key = nil
+		i++
+	} else if r.Key, i = bytesAt(body, i); i < 0 {
 		return src, errRecordCut
 	}
 	if r.Value, i = bytesAt(body, i); i < 0 {
@@ -61,12 +77,22 @@ func ReadRecord(src []byte, r *Record) (rest []byte, err error) {
 	}
 	if i == len(body)-1 && body[i] == 0 { // as nearly always: no headers
 		r.headers, r.headerCount = nil, 0
-		return src[end:], nil
+		return rest, nil
 	}
 	if err := r.readHeaderCount(body, i); err != nil {
 		return src, err
 	}
-	return src[end:], nil
+	return rest, nil
+}
+
+// RecordSize is the size of the record at the start of src, as it says itself; 0 when not even
+// that can be read. It may be more than there is.
+func RecordSize(src []byte) int {
+	u, i := uvarint(src, 0)
+	if length := unzigzag(u); i >= 0 && length > 0 && length <= math.MaxInt32 {
+		return i + int(length)
+	}
+	return 0
 }
 
 // readHeaderCount keeps the headers, which are all that follows the count.
@@ -89,15 +115,19 @@ func (r *Record) readHeaderCount(body []byte, i int) error {
 // bytesAt reads a field of a length and that many bytes at b[i:], nil for null, and returns the
 // index after it, -1 when it is not within b.
 func bytesAt(b []byte, i int) ([]byte, int) {
-	if uint(i) < uint(len(b)) && b[i] == 1 { // -1: null
-		return nil, i + 1
-	}
-	u, i := uvarint(b, i)
-	if i < 0 || u&1 != 0 && u != 1 { // -1 may be written in more bytes than it needs
+	var u uint64
+	if j := i + 1; uint(j) < uint(len(b)) && b[i] < 0x80 {
+		u, i = uint64(b[i]), j
+	} else if uint(j) < uint(len(b)) && b[j] < 0x80 {
+		u, i = uint64(b[i]&0x7f)|uint64(b[j])<<7, j+1
+	} else if u, i = uvarint(b, i); i < 0 {
 		return nil, -1
 	}
-	if u == 1 {
-		return nil, i
+	if u&1 != 0 { // -1 is null, and may be written in more bytes than it needs
+		if u == 1 {
+			return nil, i
+		}
+		return nil, -1
 	}
 	if u>>1 > uint64(len(b)-i) {
 		return nil, -1

@@ -126,3 +126,26 @@ func TestControlType(t *testing.T) {
 	}
 	require.Equal(t, "control(2)", Control(2).String())
 }
+
+func TestRecordSizeIsWhatReadingTakes(t *testing.T) {
+	var b Builder
+	b.Reset(nil, 0)
+	for _, n := range []int{0, 1, 40, 60, 8000, 9000, 3_000_000} {
+		b.Append(int64(n), nil, make([]byte, n), nil)
+	}
+	raw, err := b.Finish(nil, NoProducer)
+	require.NoError(t, err)
+	records := 0
+	for rest := raw[HeaderSize:]; len(rest) > 0; records++ {
+		var r Record
+		after, err := ReadRecord(rest, &r)
+		require.NoError(t, err)
+		require.Equal(t, len(rest)-len(after), RecordSize(rest))
+		rest = after
+	}
+	require.Equal(t, 7, records)
+	for _, src := range [][]byte{nil, {0x80}, {0}, {1}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {0xfe, 0xff, 0xff, 0xff, 0xff, 0x7f}} {
+		require.Zero(t, RecordSize(src), "%x", src)
+	}
+	require.Equal(t, 102, RecordSize([]byte{0xc8, 0x01}), "more than there is")
+}
