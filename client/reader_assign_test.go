@@ -197,7 +197,7 @@ func TestReaderRevokeInTheMiddleOfReading(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, some)
 	buf := make([]Message, 4)
-	n, after, err := r.read(buf, next)
+	n, after, err := r.read(buf, next, false)
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
 	stood := r.revoke([]topicPartition{{"in", 0}})
