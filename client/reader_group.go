@@ -44,7 +44,6 @@ type membership struct {
 	// What follows belongs to the loop.
 	holding *holding  // the Reconcile carried out last; nil: none yet
 	names   []string  // the topics found
-	remote  string    // the pattern that the coordinator matches topics with; empty: none
 	leaving bool      // Leave was called
 	leaveBy time.Time // when to stop waiting for it
 	began   time.Time // of the rebalance under way; zero: none

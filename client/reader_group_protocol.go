@@ -96,9 +96,8 @@ func (m *membership) take(protocol string) {
 		return
 	}
 	m.protocol.Store(protocol)
-	m.remote = ""
 	if protocol == protocolConsumer {
-		m.member, m.remote = m.newConsumer(), m.remotePattern()
+		m.member = m.newConsumer()
 		return
 	}
 	m.member = m.newClassic()
@@ -107,12 +106,11 @@ func (m *membership) take(protocol string) {
 // usesConsumer says that the member is one of the consumer protocol.
 func (m *membership) usesConsumer() bool { return m.protocol.Load() == protocolConsumer }
 
-// begin gives the member the topics to read: those that the coordinator does not find itself.
+// begin gives the member the topics found. Of a pattern that the coordinator has as well it gets
+// them all the same: a coordinator looks for new ones only every ten minutes
+// (group.consumer.regex.refresh.interval.ms), we every TopicInterval.
 func (m *membership) begin(now time.Time, names []string) {
 	m.names = names
-	if m.remote != "" {
-		names = m.r.cfg.groupTopics()
-	}
 	m.member.Subscribe(now, names)
 }
 
