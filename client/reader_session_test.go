@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -26,7 +27,8 @@ func (b *readerBed) logFetches() *fetchLog {
 	b.cluster.Observe(fetch.Key, func(_ int32, req kmsg.Request) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		seen := *req.(*kmsg.FetchRequest) // its lists are not changed, but for names that the broker fills in
+		seen := *req.(*kmsg.FetchRequest)
+		seen.Topics = slices.Clone(seen.Topics) // the broker fills names in
 		l.all = append(l.all, seen)
 	})
 	return l
