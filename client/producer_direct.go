@@ -27,7 +27,7 @@ func (p *AsyncProducer) direct(ctx context.Context, m *ProducerMessage, done cal
 	}
 	v := t.view.Load()
 	size := m.payloadBytes()
-	if v == nil || v.known != p.client.meta.Load() || t.size.bytes.Load() != 0 ||
+	if v == nil || v.known != p.client.meta.Load() || // a topic's own limit is looked at with the batch
 		size+record.HeaderSize+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) > p.cfg.Producer.MaxMessageBytes {
 		return false, nil
 	}

@@ -43,6 +43,16 @@ func TestShortWayOvertakesNothing(t *testing.T) {
 	})
 }
 
+// known sends two messages, by the second of which the topic is known: others may go the short way.
+func known(t *testing.T, p *AsyncProducer) {
+	for range 2 {
+		require.NoError(t, p.Produce(within(t), &ProducerMessage{Topic: "t"}, nil))
+		require.NoError(t, p.Flush(within(t)))
+	}
+	require.NotNil(t, p.topics["t"].view.Load())
+	require.Equal(t, p.client.meta.Load(), p.topics["t"].view.Load().known)
+}
+
 // What the short way cannot do is left to the long one: the outcome is the same.
 func TestWhatDoesNotTakeTheShortWay(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -67,7 +77,7 @@ func TestWhatDoesNotTakeTheShortWay(t *testing.T) {
 				test.change(cfg)
 			}
 			p := asyncProducer(t, c, cfg)
-			require.NoError(t, p.Produce(within(t), &ProducerMessage{Topic: "t"}, nil))
+			known(t, p)
 			outcome := make(chan error, 1)
 			require.NoError(t, p.Produce(within(t), &test.m, func(_ *ProducerMessage, err error) { outcome <- err }))
 			switch err := <-outcome; {
@@ -90,11 +100,9 @@ func TestShortWayPassesOverNothing(t *testing.T) {
 	cfg := quickConfig()
 	cfg.Producer.Interceptors = []ProducerInterceptor{onSend(func(*ProducerMessage) { seen++ })}
 	p := asyncProducer(t, c, cfg)
-	for range 3 {
-		require.NoError(t, p.Produce(within(t), &ProducerMessage{Topic: "t"}, nil))
-		require.NoError(t, p.Flush(within(t))) // the topic is known after the first
-	}
-	require.Equal(t, 3, seen)
+	known(t, p)
+	known(t, p)
+	require.Equal(t, 4, seen)
 
 	for name, partitioner := range map[string]string{"hash": "hash", "murmur2": "murmur2", "crc32": "crc32"} {
 		t.Run(name, func(t *testing.T) {
@@ -133,10 +141,7 @@ func TestShortWayIsNotThatOfTransactions(t *testing.T) {
 	c := cluster(t, 1, 1)
 	p := asyncProducer(t, c, txnConfig("x"))
 	begin(t, p)
-	for range 2 { // the second finds the topic known
-		require.NoError(t, p.Produce(within(t), &ProducerMessage{Topic: "t"}, nil))
-		require.NoError(t, p.Flush(within(t)))
-	}
+	known(t, p)
 	require.NoError(t, p.CommitTransaction(within(t)))
 	require.ErrorIs(t, p.Produce(within(t), &ProducerMessage{Topic: "t"}, nil), ErrNoTransaction)
 	require.Len(t, committed(t, c), 2)
@@ -167,7 +172,7 @@ func TestShortWayKnowsNewPartitions(t *testing.T) {
 func TestShortWayOfAClosedProducer(t *testing.T) {
 	c := cluster(t, 1, 1)
 	p := asyncProducer(t, c, quickConfig())
-	require.NoError(t, p.Produce(within(t), &ProducerMessage{Topic: "t"}, nil))
+	known(t, p)
 	require.NoError(t, p.Close(within(t)))
 	err := p.Produce(within(t), &ProducerMessage{Topic: "t"}, func(*ProducerMessage, error) { t.Error("it was refused") })
 	require.True(t, errors.Is(err, ErrClosed), "%v", err)
