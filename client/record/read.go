@@ -30,14 +30,8 @@ var (
 // earlier ReadRecord left of it. It allocates nothing. Headers are only counted; see
 // [Record.Headers]. The error is a *[CorruptError], and r is then not to be used.
 func ReadRecord(src []byte, r *Record) (rest []byte, err error) {
-	// Nearly all fields take one byte or two: these are read here, without a call.
-	var u uint64
-	i := 0
-	if len(src) > 2 && src[0] < 0x80 {
-		u, i = uint64(src[0]), 1
-	} else if len(src) > 2 && src[1] < 0x80 {
-		u, i = uint64(src[0]&0x7f)|uint64(src[1])<<7, 2
-	} else if u, i = uvarint(src, 0); i < 0 {
+	u, i := uvarint(src, 0)
+	if i < 0 {
 		return src, errRecordLength
 	}
 	length := unzigzag(u)
@@ -48,7 +42,8 @@ func ReadRecord(src []byte, r *Record) (rest []byte, err error) {
 	body := src[i:end:end]
 	rest = src[end:]
 
-	// body[0] are the record's attributes, of which none are defined.
+	// body[0] are the record's attributes, of which none are defined. Nearly all fields take one
+	// byte or two: these are read here, without a call.
 	if c := body[1]; c < 0x80 {
 		u, i = uint64(c), 2
 	} else if u, i = uvarint(body, 1); i < 0 {
