@@ -74,10 +74,7 @@ func (t *topicProducer) placeOne(v *view, m *ProducerMessage) (partition int32, 
 		return 0, false
 	}
 	partition = writable[v.keys.keyless.next(m, int32(len(writable)))]
-	if !t.stage.alone.CompareAndSwap(1, 0) {
-		t.stage.share()
-		t.stage.finishInline(1, nil)
-	}
+	t.stage.finishAlone(1, nil)
 	return partition, true
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,4 +180,34 @@ func TestShortWayOfAClosedProducer(t *testing.T) {
 	require.True(t, errors.Is(err, ErrClosed), "%v", err)
 	require.Zero(t, p.Stats().Open)
 	require.Zero(t, p.buffer.held.Load())
+}
+
+// Many at once: whoever finds the topic's stage taken by another on the short way leaves it his message.
+func TestShortWayOfManyAtOnce(t *testing.T) {
+	const each, callers = 3000, 8
+	c := cluster(t, 1, 3)
+	p := asyncProducer(t, c, quickConfig())
+	known(t, p)
+	var decided, failed atomic.Int64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() { // ends by itself; Wait below waits
+			for range each {
+				err := p.Produce(within(t), &ProducerMessage{Topic: "t", Value: make([]byte, 50)}, func(_ *ProducerMessage, err error) {
+					decided.Add(1)
+					if err != nil {
+						failed.Add(1)
+					}
+				})
+				if err != nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, p.Flush(within(t)))
+	require.EqualValues(t, each*callers, decided.Load())
+	require.Zero(t, failed.Load())
+	require.Zero(t, p.topics["t"].stage.alone.Load(), "nobody has to do with the stage any more")
 }

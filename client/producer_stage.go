@@ -108,14 +108,19 @@ func (s *stage) tryPush(run []*ProducerMessage) (left []*ProducerMessage) {
 func (s *stage) offer(chunk []*ProducerMessage) (taken int, full <-chan struct{}) {
 	n := int64(len(chunk))
 	if s.gather == 0 && s.alone.CompareAndSwap(0, n) {
-		left := s.worker.handle(chunk, false)
-		if len(left) > 0 || !s.alone.CompareAndSwap(n, 0) {
-			s.share()
-			s.finishInline(len(chunk), left)
-		}
+		s.finishAlone(n, s.worker.handle(chunk, false))
 		return len(chunk), nil
 	}
 	return s.offerShared(chunk)
+}
+
+// finishAlone ends what somebody who had the stage alone did with n messages, but for those that could
+// not go on and what came meanwhile.
+func (s *stage) finishAlone(n int64, left []*ProducerMessage) {
+	if len(left) > 0 || !s.alone.CompareAndSwap(n, 0) {
+		s.share()
+		s.finishInline(int(n), left)
+	}
 }
 
 // share makes what mu guards say who handles, if somebody does it alone.
