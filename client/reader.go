@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kbench/kbench/client/internal/fetch"
+	"github.com/kbench/kbench/client/internal/group"
 	"github.com/kbench/kbench/results/hist"
 )
 
@@ -49,6 +51,8 @@ type Reader struct {
 	batches int // in queue
 	moving  int // partitions that do not stand still after a failure
 	lastErr error
+	cut     []group.Partition // whose log was cut and whose marks have to follow; see rewindMarks
+	anyCut  atomic.Bool
 	failed  error // what ended the run of the group; nil: nothing
 	stats   ReaderStats
 	latency *hist.Histogram

@@ -30,7 +30,8 @@ func (e *StaleCommitError) Error() string {
 
 // CommitMessages says that everything up to the messages given has been dealt with, in each of
 // their partitions: after a restart or a rebalance the group goes on behind them. Only what is
-// given here (or read by ReadMessage) is ever committed, and never an offset before an earlier one.
+// given here (or read by ReadMessage) is ever committed, and never an offset before an earlier one,
+// unless the log was cut back to before it.
 //
 // With a CommitInterval of 0 it returns when the coordinator has the offsets, after retries where
 // they help; concurrent calls share requests. Otherwise it returns at once, the offsets are
@@ -310,4 +311,32 @@ func (m *membership) commitStarts(ctx context.Context, starts []startAt) {
 func (m *membership) commitFailed(err error) {
 	m.r.count(func(st *ReaderStats) { st.CommitErrors++ })
 	m.r.errLog.Warn("commit failed", "group", m.r.cfg.GroupID, "error", err)
+}
+
+// cutLocked notes that a partition's log was cut back to before what has been delivered of it, so that
+// messages with lower offsets come next, which a group has to commit: elsewhere offsets never go
+// backwards.
+func (r *Reader) cutLocked(p *partition) {
+	if r.group != nil {
+		r.cut = append(r.cut, group.Partition{Topic: p.topic, ID: p.id})
+		r.anyCut.Store(true)
+	}
+}
+
+// rewindMarks lets the marks of what cutLocked noted be lower than before. The consumer calls it before
+// it delivers anything of the cut log, with take and no other lock held.
+func (r *Reader) rewindMarks() {
+	if !r.anyCut.Load() {
+		return
+	}
+	r.mu.Lock()
+	cut := r.cut
+	r.cut = nil
+	r.anyCut.Store(false)
+	r.mu.Unlock()
+	r.group.mu.Lock()
+	defer r.group.mu.Unlock()
+	for _, p := range cut {
+		r.group.book.Rewind(p)
+	}
 }

@@ -91,6 +91,7 @@ func (r *Reader) fill(buf []Message, own bool) (int, error) {
 	}
 	for {
 		next, ok, err := r.current()
+		r.rewindMarks()
 		if !ok || err != nil {
 			return 0, err
 		}
@@ -160,6 +161,9 @@ func (r *Reader) current() (next int64, ok bool, err error) {
 		if b.err != nil {
 			r.againLocked()
 			return 0, false, b.err
+		}
+		if b.from < b.p.pos && len(b.records) == 0 {
+			r.cutLocked(b.p)
 		}
 		b.p.pos = b.from
 		c.load(b)

@@ -163,6 +163,7 @@ func (r *Reader) restartLocked(p *partition) {
 	if r.policy == fetch.Earliest {
 		to = FirstOffset
 	}
+	r.cutLocked(p)
 	r.seekLocked(p, to)
 }
 

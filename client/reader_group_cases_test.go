@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/kbench/kbench/client/internal/fetch"
 	"github.com/kbench/kbench/client/internal/wire"
 	"github.com/kbench/kbench/workloads/broker"
 )
@@ -117,6 +118,42 @@ func TestC6OnlyWhatIsMarkedIsCommitted(t *testing.T) {
 	require.NoError(t, one.r.Close())
 	require.Equal(t, []int64{4}, c.committed(0))
 	c.member(ReaderConfig{}).read(4)
+}
+
+// A log that was cut back, or made again, is read from there on, and what is dealt with of it is
+// committed, though the group had committed later offsets of what is gone.
+func TestCommitsOfALogThatWasCutBack(t *testing.T) {
+	for name, cut := range map[string]func(*Reader, *partition){
+		"cut": func(r *Reader, p *partition) {
+			p.Next = 3
+			r.queueMoveLocked(p)
+			r.looseLocked(p, false)
+		},
+		"made again": func(r *Reader, p *partition) {
+			r.policy = fetch.Earliest
+			r.restartLocked(p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrew(t, broker.Options{}, 1, nil)
+			c.writeAll(1, 0, 20)
+			one := c.member(ReaderConfig{})
+			var m Message
+			for i := range 20 {
+				m = one.read(i)
+			}
+			require.NoError(t, one.r.CommitMessages(c.ctx, m))
+			require.Equal(t, []int64{20}, c.committed(0))
+			one.r.mu.Lock()
+			cut(one.r, one.r.parts[0])
+			one.r.mu.Unlock()
+			m, err := one.r.FetchMessage(c.ctx)
+			require.NoError(t, err)
+			require.Less(t, m.Offset, int64(4))
+			require.NoError(t, one.r.CommitMessages(c.ctx, m))
+			require.Equal(t, []int64{m.Offset + 1}, c.committed(0))
+		})
+	}
 }
 
 // Case C7: partitions and topics that are added while a group runs are read from their beginning,
