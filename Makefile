@@ -14,7 +14,7 @@ TEST_PORT_1 ?= 19092
 TEST_PORT_3 ?= 19192
 TEST_PORT_39 ?= 19292
 # One package's bound. Packages that talk to Kafka share its clusters: not too many at once.
-TEST_TIMEOUT ?= 15m
+TEST_TIMEOUT ?= 40m
 TEST_PARALLEL ?= 3
 # What is tested, and flags besides: make test PKG=./client/... TESTFLAGS='-run Producer -v'
 PKG ?= ./...

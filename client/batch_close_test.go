@@ -234,13 +234,13 @@ func TestBatchABackoffEndsWithItsMessage(t *testing.T) {
 		first, second := &BatchMessage{Topic: "t", Value: "1"}, &BatchMessage{Topic: "t", Value: "2"}
 		require.NoError(t, p.Send(context.Background(), first))
 		time.Sleep(5 * time.Second)
-		asked := b.asked[3]
+		asked := b.came(3)
 		require.NoError(t, p.Send(context.Background(), second))
 		require.NoError(t, p.Flush(context.Background()))
 		require.ErrorIs(t, first.Err, ErrDeliveryTimeout)
 		require.NoError(t, second.Err)
 		require.Equal(t, 10*time.Second, time.Since(start))
-		require.Equal(t, asked, b.asked[3])
+		require.Equal(t, asked, b.came(3))
 	})
 }
 

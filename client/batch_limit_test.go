@@ -80,7 +80,7 @@ func TestBatchLearnsTheTopicsLimit(t *testing.T) {
 				}
 				large := send()
 				require.Positive(t, p.Stats().Splits)
-				require.Equal(t, 1, b.asked[32], "DescribeConfigs, once")
+				require.Equal(t, 1, b.came(32), "DescribeConfigs, once")
 				if !tc.tells {
 					require.Zero(t, large.Limit)
 					return
@@ -188,7 +188,7 @@ func TestBatchTheTopicsCircuit(t *testing.T) {
 			require.NotErrorIs(t, err, ErrCircuitOpen)
 			require.GreaterOrEqual(t, took, time.Second, "it was looked up, with the retries of metadata.retry")
 		}
-		asked := b.asked[3]
+		asked := b.came(3)
 		for range 10 {
 			took, err := send(context.Background())
 			var open *CircuitOpenError
@@ -198,7 +198,7 @@ func TestBatchTheTopicsCircuit(t *testing.T) {
 			require.Zero(t, took)
 			time.Sleep(900 * time.Millisecond)
 		}
-		require.Equal(t, asked, b.asked[3], "nothing was asked meanwhile")
+		require.Equal(t, asked, b.came(3), "nothing was asked meanwhile")
 		time.Sleep(time.Second) // ten seconds are over
 		took, err := send(context.Background())
 		require.NotErrorIs(t, err, ErrCircuitOpen)

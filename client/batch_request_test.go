@@ -68,7 +68,7 @@ func TestBatchRequestsAreUsedAgain(t *testing.T) {
 		for range 30 {
 			require.NoError(t, p.Send(context.Background(), placed(2, 0, 1)...))
 		}
-		require.Equal(t, 30, b.asked[0], "both partitions in each")
+		require.Equal(t, 30, b.came(0), "both partitions in each")
 
 		// One that could not connect is tried again.
 		failed := false
@@ -105,7 +105,7 @@ func TestBatchNothingIsSentOfNothing(t *testing.T) {
 		p := b.batch(t, cfg)
 		var large *MessageTooLargeError
 		require.ErrorAs(t, p.Send(context.Background(), &BatchMessage{Topic: "t", Value: noise(1, 3000)}), &large)
-		require.Zero(t, b.asked[0])
+		require.Zero(t, b.came(0))
 	})
 }
 

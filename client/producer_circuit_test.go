@@ -87,7 +87,7 @@ func TestTheTopicsCircuit(t *testing.T) {
 			require.NotErrorIs(t, err, ErrCircuitOpen)
 			require.GreaterOrEqual(t, took, time.Second, "it was looked up, with the retries of metadata.retry")
 		}
-		asked := b.asked[3]
+		asked := b.came(3)
 		for range 10 {
 			took, err := send()
 			var open *CircuitOpenError
@@ -97,7 +97,7 @@ func TestTheTopicsCircuit(t *testing.T) {
 			require.Zero(t, took)
 			time.Sleep(900 * time.Millisecond)
 		}
-		require.Equal(t, asked, b.asked[3], "nothing was asked meanwhile")
+		require.Equal(t, asked, b.came(3), "nothing was asked meanwhile")
 		time.Sleep(time.Second) // ten seconds are over
 		took, err := send()
 		require.NotErrorIs(t, err, ErrCircuitOpen)

@@ -101,7 +101,7 @@ func TestP25TheTopicsLimitIsLearned(t *testing.T) {
 				} else {
 					require.Zero(t, tooLarge.Limit)
 				}
-				require.Equal(t, 1, b.asked[32], "DescribeConfigs, once")
+				require.Equal(t, 1, b.came(32), "DescribeConfigs, once")
 				if !tc.tells {
 					return
 				}

@@ -92,6 +92,12 @@ func (b *fakeBroker) producer(t *testing.T, cfg *Config) *AsyncProducer {
 	return p
 }
 
+// came is how many requests of an API key have come.
+func (b *fakeBroker) came(key int16) (n int) {
+	b.set(func() { n = b.asked[key] })
+	return n
+}
+
 // set changes what the broker does, under its lock.
 func (b *fakeBroker) set(change func()) {
 	b.mu.Lock()

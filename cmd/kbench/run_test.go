@@ -50,6 +50,7 @@ func requireWholeResult(t *testing.T, dir string) {
 	require.Len(t, r.Points[0].Runs, 1)
 	begins := map[string]string{
 		r.Points[0].Runs[0].Log: "#[Histogram log format version 1.3]", r.Points[0].Runs[0].Timeline: "start_s,",
+		r.Points[0].Runs[0].Lags: "end_s,",
 		"report.html": "<!", "report.md": "# ", "result.json": "{",
 		"plots/percentiles.svg": "<", "plots/percentiles.png": "\x89PNG",
 		"plots/timeline-p00.svg": "<", "plots/timeline-p00.png": "\x89PNG",
@@ -61,7 +62,7 @@ func requireWholeResult(t *testing.T, dir string) {
 	}
 	d, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, d, 6, "nothing is left over: %v", d)
+	require.Len(t, d, 7, "nothing is left over: %v", d)
 }
 
 func TestRunJSONIsTheResultFile(t *testing.T) {
