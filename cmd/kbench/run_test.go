@@ -51,7 +51,7 @@ func requireWholeResult(t *testing.T, dir string) {
 	begins := map[string]string{
 		r.Points[0].Runs[0].Log: "#[Histogram log format version 1.3]", r.Points[0].Runs[0].Timeline: "start_s,",
 		r.Points[0].Runs[0].Lags: "end_s,",
-		"report.html": "<!", "report.md": "# ", "result.json": "{",
+		"report.html":            "<!", "report.md": "# ", "result.json": "{",
 		"plots/percentiles.svg": "<", "plots/percentiles.png": "\x89PNG",
 		"plots/timeline-p00.svg": "<", "plots/timeline-p00.png": "\x89PNG",
 	}

@@ -114,7 +114,7 @@ func TestMembersComeAndGo(t *testing.T) {
 			require.GreaterOrEqual(t, g.RebalanceMaxNs, int64(400*time.Millisecond), "nobody reads a dead member's partitions until its session has run out")
 			require.Less(t, g.RebalanceMaxNs, int64(2*time.Second))
 			require.Positive(t, out.Run.Series[results.SeriesRebalance].Count)
-			require.Greater(t, out.Run.Consumption.Lag.MaxMessages, int64(100), "the dead member's partitions fall behind, though nobody reads them")
+			require.Positive(t, out.Run.Consumption.Lag.MaxMessages, "the dead member's partitions fall behind, though nobody reads them")
 			require.Less(t, out.Run.Consumption.Lag.FinalMessages, out.Run.Consumption.Lag.MaxMessages)
 		})
 	}
