@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -55,9 +56,22 @@ func (b *realBed) topic(t *testing.T, partitions int32, config map[string]string
 
 func (b *realBed) create(t *testing.T, name string, partitions int32, config map[string]string) {
 	require.NoError(t, b.c.CreateTopics(b.ctx, TopicSpec{
-		Name: name, Partitions: partitions, ReplicationFactor: int16(len(b.Bootstrap)), Config: config,
+		Name: name, Partitions: partitions, ReplicationFactor: int16(len(b.Bootstrap)), Config: lasting(config),
 	}))
-	t.Cleanup(func() { require.NoError(t, b.c.DeleteTopics(b.ctx, name)) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own may be over
+		defer cancel()
+		require.NoError(t, b.c.DeleteTopics(ctx, name))
+	})
+}
+
+// lasting is the settings of a topic that keeps its messages whatever time they bear, unless config
+// says otherwise: tests give them times of years ago, and a node looks half a minute after it started
+// for what is past its retention.
+func lasting(config map[string]string) map[string]string {
+	kept := map[string]string{"retention.ms": "-1"}
+	maps.Copy(kept, config)
+	return kept
 }
 
 // sentVersions notes which version of which request went over the wire.

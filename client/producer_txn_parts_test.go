@@ -131,7 +131,7 @@ func TestWhatWasAskedForIsEnded(t *testing.T) {
 		}
 		require.NoError(t, c.AwaitRequests(within(t), key, asked+1))
 		require.NoError(t, p.AbortTransaction(within(t)))
-		require.Equal(t, ends+1, c.Requests(26))
+		require.Greater(t, c.Requests(26), ends) // more than once where the connection that is reset carries it
 		c.LoseAnswers(key, 0)
 		begin(t, p)
 		require.NoError(t, p.SendOffsetsToTransaction(within(t), []GroupOffset{{Topic: "t", Offset: 1}}, GroupMetadata{GroupID: "g"}))

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/kbench/kbench/client/internal/fetch"
-	"github.com/kbench/kbench/client/internal/group"
 	"github.com/kbench/kbench/results/hist"
 )
 
@@ -51,7 +50,7 @@ type Reader struct {
 	batches int // in queue
 	moving  int // partitions that do not stand still after a failure
 	lastErr error
-	cut     []group.Partition // whose log was cut and whose marks have to follow; see rewindMarks
+	cut     []*partition // whose log was cut and whose marks have to follow; see rewindMarks
 	anyCut  atomic.Bool
 	failed  error // what ended the run of the group; nil: nothing
 	stats   ReaderStats
@@ -120,7 +119,7 @@ func newReader(cfg ReaderConfig, c *Client, own bool) (*Reader, error) {
 	if cfg.GroupID != "" {
 		r.group = newMembership(r)
 	} else {
-		r.assign(noGeneration, cfg.starts())
+		r.assign(noAssignment, cfg.starts())
 	}
 	r.wg.Add(1)
 	// Owned by the reader; stopped by life; Close waits.

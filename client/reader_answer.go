@@ -36,7 +36,7 @@ func (s *source) takeIn(now time.Time) (news bool) {
 	for i := range s.resp.Partitions {
 		a := &s.resp.Partitions[i]
 		p := s.answered(a)
-		if p == nil || !s.session.Takes(p.member) {
+		if p == nil || !s.session.Takes(p.fetched) {
 			continue // not asked for, or not wanted any more
 		}
 		some = true
@@ -46,7 +46,7 @@ func (s *source) takeIn(now time.Time) (news bool) {
 	}
 	if !some && !s.session.Incremental() { // brokers may leave out what they had no room for
 		for _, p := range s.parts {
-			if s.session.Takes(p.member) {
+			if s.session.Takes(p.fetched) {
 				r.failLocked(p, &addressError{s.broker.addr, errLeftOut}, now)
 			}
 		}
@@ -98,7 +98,7 @@ func (s *source) takeLocked(p *partition, a *fetch.Answered, now time.Time) bool
 			p.hwm = min(p.hwm, a.LastStableOffset)
 		}
 	}
-	sent, version := p.member.Sent()
+	sent, version := p.fetched.Sent()
 	switch {
 	case version != p.Version:
 		return true

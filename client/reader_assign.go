@@ -15,8 +15,9 @@ func (tp topicPartition) String() string {
 	return fmt.Sprintf("topic %q partition %d", tp.topic, tp.id)
 }
 
-// noGeneration is the generation of partitions that no group gave.
-const noGeneration int32 = -1
+// noAssignment is the number of no group's assignment: partitions that no group gave have it, and
+// messages of an application's own making.
+const noAssignment int32 = 0
 
 // assignedAt is a partition to be read, and where to start.
 type assignedAt struct {
@@ -34,9 +35,9 @@ type positionAt struct {
 	leaderEpoch int32 // of the message before it; -1 when unknown
 }
 
-// assign starts to read partitions, under a generation of the group that messages are tagged
+// assign starts to read partitions, under the number of an assignment that messages are tagged
 // with. What is read already is left alone, which is a mistake of the caller's.
-func (r *Reader) assign(generation int32, starts []assignedAt) {
+func (r *Reader) assign(assignment int32, starts []assignedAt) {
 	var topics []string
 	for i := range starts {
 		if t := starts[i].topic; len(topics) == 0 || topics[len(topics)-1] != t {
@@ -54,7 +55,7 @@ func (r *Reader) assign(generation int32, starts []assignedAt) {
 			r.errLog.Error("partition assigned twice", "topic", at.topic, "partition", at.id)
 			continue
 		}
-		p := newPartition(at, generation)
+		p := newPartition(at, assignment)
 		r.parts = append(r.parts, p)
 		r.byPlace[p.topicPartition] = p
 		r.moving++
@@ -62,14 +63,13 @@ func (r *Reader) assign(generation int32, starts []assignedAt) {
 	signal(r.wakeDirector)
 }
 
-// revoke ends the reading of partitions, and says where it stood. When it returns, no message of
-// them is delivered any more; what the application holds of them stays valid as before. Other
-// partitions go on undisturbed. Partitions that are not read are ignored.
-func (r *Reader) revoke(parts []topicPartition) []positionAt {
+// revoke ends the reading of partitions. When it returns, no message of them is delivered any more;
+// what the application holds of them stays valid as before. Other partitions go on undisturbed.
+// Partitions that are not read are ignored.
+func (r *Reader) revoke(parts []topicPartition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	gone := make(map[*partition]bool, len(parts))
-	stood := make([]positionAt, 0, len(parts))
 	for _, tp := range parts {
 		p := r.byPlace[tp]
 		if p == nil {
@@ -77,7 +77,6 @@ func (r *Reader) revoke(parts []topicPartition) []positionAt {
 		}
 		delete(r.byPlace, tp)
 		gone[p] = true
-		stood = append(stood, p.position())
 		if !p.stopped {
 			r.moving--
 		}
@@ -87,7 +86,6 @@ func (r *Reader) revoke(parts []topicPartition) []positionAt {
 	}
 	r.parts = slices.DeleteFunc(r.parts, func(p *partition) bool { return gone[p] })
 	r.purgeLocked(func(p *partition) bool { return gone[p] })
-	return stood
 }
 
 // positions is where the reading of every partition stands.
@@ -99,15 +97,6 @@ func (r *Reader) positions() []positionAt {
 		out[i] = p.position()
 	}
 	return out
-}
-
-// holds says whether a partition is read, and under the generation given: that of the messages
-// read of it since it was assigned.
-func (r *Reader) holds(tp topicPartition, generation int32) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.byPlace[tp]
-	return p != nil && p.generation == generation
 }
 
 // fail makes every Fetch call return err from now on, instead of what is left to read: what the

@@ -15,7 +15,7 @@ import (
 // assignable is a reader without partitions, as a member of a group has it before it is given any.
 func (b *readerBed) assignable() *Reader {
 	r := b.reader(ReaderConfig{})
-	require.Len(b.t, r.revoke([]topicPartition{{"in", 0}}), 1)
+	require.Len(b.t, revokeAt(r, []topicPartition{{"in", 0}}), 1)
 	return r
 }
 
@@ -48,15 +48,15 @@ func TestReaderAssignAndRevoke(t *testing.T) {
 	r := b.assignable()
 	r.assign(7, starts(FirstOffset, parts...))
 	next := map[topicPartition]int64{}
-	read := func(total int, generations map[topicPartition]int32) {
+	read := func(total int, assignments map[topicPartition]int32) {
 		buf := make([]Message, 3)
 		for n := 0; n < total; {
 			got, err := r.FetchBatch(b.ctx, buf)
 			require.NoError(t, err)
 			for _, m := range buf[:got] {
 				tp := topicPartition{m.Topic, m.Partition}
-				require.Contains(t, generations, tp, "nothing of what was revoked")
-				require.Equal(t, generations[tp], m.generation)
+				require.Contains(t, assignments, tp, "nothing of what was revoked")
+				require.Equal(t, assignments[tp], m.assignment)
 				require.Equal(t, next[tp], m.Offset, "%v goes on where it was", tp)
 				require.Equal(t, fmt.Sprintf("value %d", m.Offset), string(m.Value))
 				next[tp]++
@@ -73,7 +73,7 @@ func TestReaderAssignAndRevoke(t *testing.T) {
 	fetchesOf := r.Stats()
 	gone := parts[1:5]
 	stood, epochs := map[topicPartition]int64{}, map[topicPartition]int32{}
-	for _, at := range r.revoke(gone) {
+	for _, at := range revokeAt(r, gone) {
 		stood[at.topicPartition], epochs[at.topicPartition] = at.offset, at.leaderEpoch
 		delete(all, at.topicPartition)
 	}
@@ -82,10 +82,10 @@ func TestReaderAssignAndRevoke(t *testing.T) {
 		if offset >= 0 { // else nothing was delivered of it
 			require.Equal(t, next[tp], offset, "%v: the next message that the application would have got", tp)
 		}
-		require.False(t, r.holds(tp, 7))
+		require.False(t, holds(r, tp, 7))
 	}
-	require.Empty(t, r.revoke(gone), "they are gone")
-	require.True(t, r.holds(parts[0], 7))
+	require.Empty(t, revokeAt(r, gone), "they are gone")
+	require.True(t, holds(r, parts[0], 7))
 	left := 200 - int(next[parts[0]]+next[parts[5]])
 	read(left, all)
 
@@ -96,9 +96,9 @@ func TestReaderAssignAndRevoke(t *testing.T) {
 	}
 	r.assign(8, again)
 	r.assign(9, starts(0, parts[0])) // held already: left alone
-	require.True(t, r.holds(parts[1], 8))
-	require.False(t, r.holds(parts[1], 7), "messages of the assignment before are told apart")
-	require.True(t, r.holds(parts[0], 7))
+	require.True(t, holds(r, parts[1], 8))
+	require.False(t, holds(r, parts[1], 7), "messages of the assignment before are told apart")
+	require.True(t, holds(r, parts[0], 7))
 	rest := 0
 	for tp := range stood {
 		rest += 100 - int(next[tp])
@@ -128,7 +128,7 @@ func TestReaderRevokeNeverDeliversAfterwards(t *testing.T) {
 			n, err := r.FetchBatch(b.ctx, buf)
 			require.NoError(t, err)
 			for _, m := range buf[:n] {
-				require.Equal(t, round, m.generation, "tagged with the assignment that it was read under")
+				require.Equal(t, round, m.assignment, "tagged with the assignment that it was read under")
 			}
 		}
 		r.revoke(some)
@@ -200,9 +200,36 @@ func TestReaderRevokeInTheMiddleOfReading(t *testing.T) {
 	n, after, err := r.read(buf, next, false)
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
-	stood := r.revoke([]topicPartition{{"in", 0}})
+	stood := revokeAt(r, []topicPartition{{"in", 0}})
 	require.EqualValues(t, 0, stood[0].offset)
 	require.False(t, r.publish(buf, after), "not delivered")
 	require.NoError(t, r.damaged(errStuck), "nor is damage in it of interest")
 	require.Zero(t, r.Stats().Messages)
+}
+
+// holds says whether a partition is read, by the assignment of this number.
+func holds(r *Reader, tp topicPartition, assignment int32) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.byPlace[tp]
+	return p != nil && p.assignment == assignment
+}
+
+// revokeAt revokes partitions and says where the reading of each that was read stood.
+func revokeAt(r *Reader, parts []topicPartition) (stood []positionAt) {
+	r.mu.Lock()
+	var read []*partition
+	for _, tp := range parts {
+		if p := r.byPlace[tp]; p != nil {
+			read = append(read, p)
+		}
+	}
+	r.mu.Unlock()
+	r.revoke(parts)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range read {
+		stood = append(stood, p.position())
+	}
+	return stood
 }

@@ -103,7 +103,7 @@ func (m *membership) mark(msgs []Message) (marks []group.Offset, stale []TopicPa
 		}
 		o := group.Offset{
 			Partition: group.Partition{Topic: msg.Topic, ID: msg.Partition},
-			Tag:       msg.generation, Offset: msg.Offset + 1, Epoch: msg.LeaderEpoch,
+			Tag:       msg.assignment, Offset: msg.Offset + 1, Epoch: msg.LeaderEpoch,
 		}
 		if m.book.Mark(o) {
 			marks = append(marks, o)
@@ -122,7 +122,7 @@ func (m *membership) mark(msgs []Message) (marks []group.Offset, stale []TopicPa
 
 // follows says that a mark of next covers one of msg.
 func follows(msg, next *Message) bool {
-	return msg.Partition == next.Partition && msg.generation == next.generation && msg.Offset <= next.Offset && msg.Topic == next.Topic
+	return msg.Partition == next.Partition && msg.assignment == next.assignment && msg.Offset <= next.Offset && msg.Topic == next.Topic
 }
 
 // settle waits until the coordinator has been told of marks. stale are partitions that the caller
@@ -318,7 +318,7 @@ func (m *membership) commitFailed(err error) {
 // backwards.
 func (r *Reader) cutLocked(p *partition) {
 	if r.group != nil {
-		r.cut = append(r.cut, group.Partition{Topic: p.topic, ID: p.id})
+		r.cut = append(r.cut, p)
 		r.anyCut.Store(true)
 	}
 }
@@ -337,6 +337,6 @@ func (r *Reader) rewindMarks() {
 	r.group.mu.Lock()
 	defer r.group.mu.Unlock()
 	for _, p := range cut {
-		r.group.book.Rewind(p)
+		r.group.book.Rewind(group.Partition{Topic: p.topic, ID: p.id}, p.assignment)
 	}
 }

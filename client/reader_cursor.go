@@ -229,7 +229,7 @@ func (r *Reader) show(m *Message, rec *record.Record, offset int64) error {
 		headers = all[from:len(all):len(all)]
 	}
 	p := r.cur.block.p // what is read of it here does not change
-	m.Topic, m.Partition, m.LeaderEpoch, m.generation = p.topic, p.id, b.PartitionLeaderEpoch, p.generation
+	m.Topic, m.Partition, m.LeaderEpoch, m.assignment = p.topic, p.id, b.PartitionLeaderEpoch, p.assignment
 	m.Offset, m.HighWaterMark = offset, r.cur.block.hwm
 	m.Key, m.Value, m.Headers = rec.Key, rec.Value, headers
 	m.Time = time.UnixMilli(b.Timestamp(rec))

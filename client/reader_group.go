@@ -64,16 +64,13 @@ type membership struct {
 // event is what a worker has to tell the member.
 type event func(now time.Time)
 
-// noTag is no assignment's: the messages of an application's own making have it.
-const noTag int32 = 0
-
 func newMembership(r *Reader) *membership {
 	cfg := &r.cfg
 	set := cfg.group(r.consume.Group)
 	m := &membership{
 		r: r, set: set, key: coordinatorKey{coordinatorOfGroup, cfg.GroupID},
 		events: make(chan event), closing: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
-		turn: make(chan struct{}, 1), held: map[group.Partition]bool{}, tag: noTag, book: group.NewBook(),
+		turn: make(chan struct{}, 1), held: map[group.Partition]bool{}, tag: noAssignment, book: group.NewBook(),
 		joins: newLine(), talks: newLine(), began: time.Now(),
 	}
 	m.life, m.end = context.WithCancel(r.life)

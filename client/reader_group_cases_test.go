@@ -458,37 +458,12 @@ func TestWhatEndsAMembership(t *testing.T) {
 
 func TestAKilledMembersPartitionsGoToOthers(t *testing.T) {
 	c := newCrew(t, broker.Options{}, 4, func(c *Config) { c.Consumer.Group.SessionTimeout = 500 * time.Millisecond })
-	c.writeAll(4, 0, 100)
-	one, two := c.works(ReaderConfig{}), c.works(ReaderConfig{})
-	c.shared([]int{2, 2}, one, two)
-	one.kill()
-	c.writeAll(4, 100, 150)
-	c.shared([]int{4}, two)
-	c.total(600)
-	two.leave()
-	require.Equal(t, []int64{150, 150, 150, 150}, c.committed(0, 1, 2, 3))
+	c.outlivesAMember()
 }
 
 func TestCoordinatorsThatMoveOrDie(t *testing.T) {
 	c := newCrew(t, broker.Options{Nodes: 3}, 6, nil)
-	one, two := c.works(ReaderConfig{}), c.works(ReaderConfig{})
-	c.shared([]int{3, 3}, one, two)
-	for i := range 6 {
-		c.writeAll(6, i*20, i*20+20)
-		switch i % 3 {
-		case 0:
-			c.cluster.MoveCoordinators()
-		case 1:
-			c.cluster.CloseConnections()
-		case 2:
-			c.cluster.CloseNodeConnections(c.cluster.Coordinator(c.name))
-		}
-		c.total(6 * 20 * (i + 1))
-	}
-	c.shared([]int{3, 3}, one, two)
-	one.leave()
-	two.leave()
-	require.Equal(t, []int64{120, 120, 120, 120, 120, 120}, c.committed(0, 1, 2, 3, 4, 5))
+	c.outlivesItsCoordinators()
 }
 
 // A cooperative member goes on reading what it keeps, however long the rebalance takes; an eager

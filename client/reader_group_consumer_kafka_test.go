@@ -79,7 +79,7 @@ func TestRealConsumerGroupByPattern(t *testing.T) {
 	h := c.works(ReaderConfig{TopicPattern: c.topic + "(-more)?"})
 	c.shared([]int{2}, h)
 	more := c.topic + "-more"
-	require.NoError(t, c.client.CreateTopics(c.ctx, TopicSpec{Name: more, Partitions: 2, ReplicationFactor: 1}))
+	require.NoError(t, c.client.CreateTopics(c.ctx, TopicSpec{Name: more, Partitions: 2, ReplicationFactor: 1, Config: lasting(nil)}))
 	c.writeTo(more, 1, values(0, 10))
 	c.shared([]int{4}, h)
 	c.total(10)
@@ -132,21 +132,7 @@ func TestRealGroupOfBothProtocols(t *testing.T) {
 func TestRealConsumerGroupWhoseCoordinatorRestarts(t *testing.T) {
 	cluster := kafkatest.Exclusive(t, 1)
 	c := realConsumerCrew(t, cluster, 4)
-	one, two := c.works(ReaderConfig{}), c.works(ReaderConfig{})
-	c.shared([]int{2, 2}, one, two)
-	c.writeAll(4, 0, 50)
-	c.total(200)
-	for i, how := range []string{"stop", "kill9"} {
-		cluster.Script(t, how, "1")
-		cluster.Script(t, "start", "1")
-		c.writeAll(4, 50+i*50, 100+i*50)
-		c.total(200 * (i + 2))
-		c.shared([]int{2, 2}, one, two)
-	}
-	one.leave()
-	c.shared([]int{4}, two)
-	two.leave()
-	c.upTo(4, 150)
+	c.outlivesRestarts(cluster)
 }
 
 func TestRealConsumerGroupSharedWithJava(t *testing.T) {

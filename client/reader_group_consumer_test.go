@@ -26,26 +26,10 @@ func TestAConsumerGroupSharesItsPartitions(t *testing.T) {
 	for _, assignor := range []string{"", "uniform", "range"} {
 		t.Run("assignor "+assignor, func(t *testing.T) {
 			c := newConsumerCrew(t, broker.Options{Nodes: 3}, 6, func(c *Config) { c.Consumer.Group.RemoteAssignor = assignor })
-			c.writeAll(6, 0, 50)
-			one := c.works(ReaderConfig{})
-			c.shared([]int{6}, one)
-			two := c.works(ReaderConfig{})
-			c.shared([]int{3, 3}, one, two)
-			c.writeAll(6, 50, 100)
-			three := c.works(ReaderConfig{})
-			c.shared([]int{2, 2, 2}, one, two, three)
-			c.total(600)
-			two.leave()
-			c.shared([]int{3, 3}, one, three)
-			c.writeAll(6, 100, 120)
-			c.total(720)
-			one.leave()
-			c.shared([]int{6}, three)
-			c.writeAll(6, 120, 130)
-			c.total(780)
+			three := c.comesAndGoes()
 			require.GreaterOrEqual(t, three.r.Stats().Rebalances, int64(3))
 			three.leave()
-			require.Equal(t, []int64{130, 130, 130, 130, 130, 130}, c.committed(0, 1, 2, 3, 4, 5))
+			c.upTo(6, 130)
 			require.Zero(t, c.cluster.Requests(int16(kmsg.JoinGroup)))
 		})
 	}
@@ -133,37 +117,12 @@ func TestACommitOfAnEpochLeftBehindIsMadeAgain(t *testing.T) {
 
 func TestAKilledConsumersPartitionsGoToOthers(t *testing.T) {
 	c := newConsumerCrew(t, broker.Options{}, 4, nil)
-	c.writeAll(4, 0, 100)
-	one, two := c.works(ReaderConfig{}), c.works(ReaderConfig{})
-	c.shared([]int{2, 2}, one, two)
-	one.kill()
-	c.writeAll(4, 100, 150)
-	c.shared([]int{4}, two)
-	c.total(600)
-	two.leave()
-	require.Equal(t, []int64{150, 150, 150, 150}, c.committed(0, 1, 2, 3))
+	c.outlivesAMember()
 }
 
 func TestCoordinatorsOfConsumersThatMoveOrDie(t *testing.T) {
 	c := newConsumerCrew(t, broker.Options{Nodes: 3}, 6, nil)
-	one, two := c.works(ReaderConfig{}), c.works(ReaderConfig{})
-	c.shared([]int{3, 3}, one, two)
-	for i := range 6 {
-		c.writeAll(6, i*20, i*20+20)
-		switch i % 3 {
-		case 0:
-			c.cluster.MoveCoordinators()
-		case 1:
-			c.cluster.CloseConnections()
-		case 2:
-			c.cluster.CloseNodeConnections(c.cluster.Coordinator(c.name))
-		}
-		c.total(6 * 20 * (i + 1))
-	}
-	c.shared([]int{3, 3}, one, two)
-	one.leave()
-	two.leave()
-	require.Equal(t, []int64{120, 120, 120, 120, 120, 120}, c.committed(0, 1, 2, 3, 4, 5))
+	c.outlivesItsCoordinators()
 }
 
 func TestStaticConsumersComeBackWithoutARebalance(t *testing.T) {

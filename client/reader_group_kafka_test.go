@@ -36,17 +36,6 @@ func realCrew(t *testing.T, cluster *kafkatest.Cluster, partitions int32, change
 	return &crew{readerBed: bed, name: name + "-crew", addrs: cluster.Bootstrap, topic: name, seen: map[string]int{}}
 }
 
-// upTo is every partition's committed offset.
-func (c *crew) upTo(partitions int, offset int64) {
-	c.t.Helper()
-	var ids []int32
-	var want []int64
-	for p := range partitions {
-		ids, want = append(ids, int32(p)), append(want, offset)
-	}
-	require.Equal(c.t, want, c.committed(ids...))
-}
-
 func TestRealGroups(t *testing.T) {
 	for _, release := range kafkatest.Releases(t) {
 		balancers := []string{"range", "cooperative-sticky"}
@@ -121,12 +110,17 @@ func TestRealGroupOfStaticMembers(t *testing.T) {
 func TestRealGroupWhoseCoordinatorRestarts(t *testing.T) {
 	cluster := kafkatest.Exclusive(t, 1)
 	c := realCrew(t, cluster, 4, nil)
+	c.outlivesRestarts(cluster)
+}
+
+// outlivesRestarts is the scenario of a coordinator that is stopped, and killed, and comes back.
+func (c *crew) outlivesRestarts(cluster *kafkatest.Cluster) {
 	one, two := c.works(ReaderConfig{}), c.works(ReaderConfig{})
 	c.shared([]int{2, 2}, one, two)
 	c.writeAll(4, 0, 50)
 	c.total(200)
 	for i, how := range []string{"stop", "kill9"} {
-		cluster.Script(t, how, "1")
+		cluster.Script(c.t, how, "1")
 		c.eventually(func() bool { // a process that was killed may take a moment to be gone
 			conn, err := net.Dial("tcp", c.addrs[0])
 			if err == nil {
@@ -134,7 +128,7 @@ func TestRealGroupWhoseCoordinatorRestarts(t *testing.T) {
 			}
 			return err != nil
 		}, func() string { return "the node is down" })
-		cluster.Script(t, "start", "1")
+		cluster.Script(c.t, "start", "1")
 		c.writeAll(4, 50+i*50, 100+i*50)
 		c.total(200 * (i + 2))
 		c.shared([]int{2, 2}, one, two)
@@ -150,7 +144,7 @@ func TestRealGroupByPattern(t *testing.T) {
 	h := c.works(ReaderConfig{TopicPattern: c.topic + "(-more)?", StartOffset: LastOffset})
 	c.shared([]int{2}, h)
 	more := c.topic + "-more"
-	require.NoError(t, c.client.CreateTopics(c.ctx, TopicSpec{Name: more, Partitions: 2, ReplicationFactor: 1}))
+	require.NoError(t, c.client.CreateTopics(c.ctx, TopicSpec{Name: more, Partitions: 2, ReplicationFactor: 1, Config: lasting(nil)}))
 	c.writeTo(more, 1, values(0, 10))
 	c.shared([]int{4}, h)
 	c.total(10)
@@ -213,7 +207,6 @@ func (o *other) end() {
 // sharesWith lets a member and another client share partitions, first one, then both, then the
 // other alone, and again both.
 func (c *crew) sharesWith(partitions int, start func() *other) {
-	t := c.t
 	one := c.works(ReaderConfig{})
 	c.shared([]int{partitions}, one)
 	c.writeAll(partitions, 0, 50)
@@ -223,8 +216,10 @@ func (c *crew) sharesWith(partitions int, start func() *other) {
 		return fmt.Sprintf("we hold %v; it said %s", one.holding(), guest.said.String())
 	})
 	c.writeAll(partitions, 50, 100)
+	c.eventually(func() bool { return guest.read() >= 50*partitions/2 }, func() string {
+		return fmt.Sprintf("it reads its share: %d so far, we hold %v; it said %s", guest.read(), one.holding(), guest.said.String())
+	})
 	c.total(100 * partitions)
-	require.Positive(t, guest.read(), "it reads its share")
 	one.leave()
 	c.writeAll(partitions, 100, 150)
 	c.total(150 * partitions)

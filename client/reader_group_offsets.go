@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/twmb/franz-go/pkg/kmsg"
-
 	"github.com/kbench/kbench/client/internal/group"
 	"github.com/kbench/kbench/client/internal/wire"
 )
@@ -57,19 +55,16 @@ func (m *membership) starts(ctx context.Context, parts []group.Partition) ([]sta
 	return out, nil
 }
 
-// committedAt is what a group has committed of a partition.
-type committedAt struct {
-	offset int64 // -1: nothing
-	epoch  int32
-}
-
 // committed asks for committed offsets until there is an answer.
 func (m *membership) committed(ctx context.Context, parts []group.Partition) (map[group.Partition]committedAt, error) {
 	for failures := 1; ; failures++ {
-		resp, err := m.ask(ctx, &m.talks, m.offsetFetch(parts), 0)
+		resp, err := m.ask(ctx, &m.talks, offsetFetch(m.r.cfg.GroupID, m.askedBy(), asAssignment(parts)), 0)
 		var out map[group.Partition]committedAt
 		if err == nil {
-			out, err = committedIn(resp, parts)
+			out, err = committedIn(resp)
+		}
+		if err == nil {
+			err = complete(out, parts)
 		}
 		if err == nil {
 			return out, nil
@@ -85,68 +80,24 @@ func (m *membership) committed(ctx context.Context, parts []group.Partition) (ma
 	}
 }
 
-// offsetFetch is the request in both of its shapes, for one group and (from version 8) for many.
-func (m *membership) offsetFetch(parts []group.Partition) *kmsg.OffsetFetchRequest {
-	req := kmsg.NewPtrOffsetFetchRequest()
-	req.Group, req.RequireStable = m.r.cfg.GroupID, true
-	g := kmsg.NewOffsetFetchRequestGroup()
-	g.Group = m.r.cfg.GroupID
-	if m.usesConsumer() {
-		m.mu.Lock()
-		who := m.status.Identity
-		m.mu.Unlock()
-		g.MemberID, g.MemberEpoch = &who.MemberID, who.Generation
-	}
-	for _, t := range asAssignment(parts) {
-		one := kmsg.NewOffsetFetchRequestTopic()
-		one.Topic, one.Partitions = t.Topic, t.Partitions
-		req.Topics = append(req.Topics, one)
-		topic := kmsg.NewOffsetFetchRequestGroupTopic()
-		topic.Topic, topic.Partitions = t.Topic, t.Partitions
-		g.Topics = append(g.Topics, topic)
-	}
-	req.Groups = append(req.Groups, g)
-	return req
-}
-
-// committedIn reads the answer; a partition left out of it is an error, since it would begin
-// somewhere else than where the group is.
-func committedIn(resp kmsg.Response, parts []group.Partition) (map[group.Partition]committedAt, error) {
-	r, ok := resp.(*kmsg.OffsetFetchResponse)
-	if !ok {
-		return nil, fmt.Errorf("answered OffsetFetch with %T", resp)
-	}
-	if err := codeOf(r); err != nil {
-		return nil, err
-	}
-	out := make(map[group.Partition]committedAt, len(parts))
-	take := func(topic string, partition int32, offset int64, epoch int32, code int16) error {
-		if err := wire.ErrorFor(code); err != nil {
-			return fmt.Errorf("topic %q partition %d: %w", topic, partition, err)
-		}
-		out[group.Partition{Topic: topic, ID: partition}] = committedAt{offset, epoch}
+// askedBy is whom OffsetFetch names as the one that asks, nil in the classic protocol.
+func (m *membership) askedBy() *group.Identity {
+	if !m.usesConsumer() {
 		return nil
 	}
-	for i := range r.Topics {
-		for _, p := range r.Topics[i].Partitions {
-			if err := take(r.Topics[i].Topic, p.Partition, p.Offset, p.LeaderEpoch, p.ErrorCode); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for i := range r.Groups {
-		for _, t := range r.Groups[i].Topics {
-			for _, p := range t.Partitions {
-				if err := take(t.Topic, p.Partition, p.Offset, p.LeaderEpoch, p.ErrorCode); err != nil {
-					return nil, err
-				}
-			}
-		}
-	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	who := m.status.Identity
+	return &who
+}
+
+// complete says that a partition was left out of an answer: it would begin somewhere else than where
+// the group is.
+func complete(committed map[group.Partition]committedAt, parts []group.Partition) error {
 	for _, p := range parts {
-		if _, there := out[p]; !there {
-			return nil, fmt.Errorf("topic %q partition %d: %w", p.Topic, p.ID, errLeftOut)
+		if _, there := committed[p]; !there {
+			return fmt.Errorf("topic %q partition %d: %w", p.Topic, p.ID, errLeftOut)
 		}
 	}
-	return out, nil
+	return nil
 }

@@ -31,7 +31,7 @@ func kafkaBed(t *testing.T, env string, partitions int32, topicConfig map[string
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	topic := fmt.Sprintf("kbench-reader-%d", time.Now().UnixNano())
 	require.NoError(t, c.CreateTopics(ctx, TopicSpec{
-		Name: topic, Partitions: partitions, ReplicationFactor: int16(len(c.Brokers())), Config: topicConfig,
+		Name: topic, Partitions: partitions, ReplicationFactor: int16(len(c.Brokers())), Config: lasting(topicConfig),
 	}))
 	t.Cleanup(func() {
 		require.NoError(t, c.DeleteTopics(ctx, topic))

@@ -12,7 +12,7 @@ type Message struct {
 	Partition int32
 	// LeaderEpoch is the epoch of the leader that wrote it; -1 when unknown.
 	LeaderEpoch int32
-	generation  int32 // of the group's assignment that it was read under
+	assignment  int32 // number of the group's assignment that it was read under; see membership.tag
 	Offset      int64
 	// Key and Value are nil for null, which is distinct from empty.
 	Key, Value []byte

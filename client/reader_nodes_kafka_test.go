@@ -102,9 +102,9 @@ func TestKafkaLogIsTruncated(t *testing.T) {
 	cluster := kafkatest.Exclusive(t, 3)
 	b := newRealBed(t, cluster, nil)
 	name := fmt.Sprintf("kbench-test-%d", time.Now().UnixNano())
-	require.NoError(t, b.c.CreateTopics(b.ctx, TopicSpec{Name: name, Partitions: 1, ReplicationFactor: 2, Config: map[string]string{
+	require.NoError(t, b.c.CreateTopics(b.ctx, TopicSpec{Name: name, Partitions: 1, ReplicationFactor: 2, Config: lasting(map[string]string{
 		"min.insync.replicas": "1", "unclean.leader.election.enable": "true",
-	}}))
+	})}))
 	t.Cleanup(func() { _ = b.c.DeleteTopics(b.ctx, name) })
 	b.put(t, name, 0, 50)
 	leader, err := b.c.Leader(b.ctx, name, 0)
@@ -194,7 +194,7 @@ func TestKafkaM6ReaderOfATopicMadeAgain(t *testing.T) {
 	b.expect(t, r, 0, 20)
 	require.NoError(t, b.c.DeleteTopics(b.ctx, name))
 	require.Eventually(t, func() bool {
-		return b.c.CreateTopics(b.ctx, TopicSpec{Name: name, Partitions: 1, ReplicationFactor: 1}) == nil
+		return b.c.CreateTopics(b.ctx, TopicSpec{Name: name, Partitions: 1, ReplicationFactor: 1, Config: lasting(nil)}) == nil
 	}, realPatience, 50*time.Millisecond, "the deletion has ended")
 	b.put(t, name, 1000, 1030)
 	b.expect(t, r, 1000, 1030)

@@ -18,7 +18,7 @@ import (
 // One that was revoked is in none of them: nothing refers to it but what is dropped for its version.
 type partition struct {
 	topicPartition
-	generation int32 // under which the group gave it, never changed; noGeneration without a group
+	assignment int32 // by which the group gave it, never changed; noAssignment without a group
 	fetch.Position
 	pos      int64 // of the next message to be delivered; negative: not resolved
 	posEpoch int32 // of the leader that wrote the message before pos; -1: unknown
@@ -28,8 +28,8 @@ type partition struct {
 	src     *source
 	ended   bool
 	stopped bool
-	member  *fetch.Member // of the source's session
-	refresh bool          // leaders must be asked for before it is tried again
+	fetched *fetch.Partition // of the source's session
+	refresh bool             // leaders must be asked for before it is tried again
 
 	topicID   [16]byte // as last seen; zero: not known
 	epoch     int32    // of the leader; -1: unknown
@@ -42,9 +42,9 @@ type partition struct {
 	expires time.Time
 }
 
-func newPartition(at assignedAt, generation int32) *partition {
+func newPartition(at assignedAt, assignment int32) *partition {
 	p := &partition{
-		topicPartition: at.topicPartition, generation: generation,
+		topicPartition: at.topicPartition, assignment: assignment,
 		pos: at.offset, posEpoch: at.leaderEpoch, hwm: -1, logStart: -1,
 		replica: -1, epoch: -1, lastEpoch: at.leaderEpoch, checked: -1,
 	}
@@ -61,7 +61,7 @@ func (p *partition) leave() {
 	if p.src != nil {
 		p.src.remove(p)
 	}
-	p.src, p.member = nil, nil
+	p.src, p.fetched = nil, nil
 }
 
 // backToLeader leaves a follower, if it is one that is read from, for a while.

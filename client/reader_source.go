@@ -72,8 +72,8 @@ func (s *source) add(p *partition) {
 	s.parts[p.topicPartition] = p
 	s.topics[p.topicID] = p.topic
 	p.src = s
-	p.member = &fetch.Member{Topic: p.topic, TopicID: p.topicID, Asked: fetch.Asked{Partition: p.id}}
-	s.session.Join(p.member)
+	p.fetched = &fetch.Partition{Topic: p.topic, TopicID: p.topicID, Asked: fetch.Asked{Partition: p.id}}
+	s.session.Join(p.fetched)
 	s.changed(p)
 	if p.replica >= 0 {
 		if s.moveOn.IsZero() || p.expires.Before(s.moveOn) {
@@ -88,7 +88,7 @@ func (s *source) add(p *partition) {
 // remove gives a partition up.
 func (s *source) remove(p *partition) {
 	delete(s.parts, p.topicPartition)
-	s.session.Leave(p.member)
+	s.session.Leave(p.fetched)
 	if p.Widened > 0 {
 		s.widest = 0
 	}
@@ -97,7 +97,7 @@ func (s *source) remove(p *partition) {
 
 // changed takes in that a partition is to be fetched in another way from now on.
 func (s *source) changed(p *partition) {
-	m := p.member
+	m := p.fetched
 	m.Asked = fetch.Asked{
 		Partition: p.id, Offset: p.Next, LeaderEpoch: p.epoch, LastEpoch: p.lastEpoch,
 		MaxBytes: int32(max(s.r.rules.partBytes, p.Widened)),

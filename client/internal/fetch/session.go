@@ -11,10 +11,10 @@ import (
 	"github.com/kbench/kbench/client/internal/wire"
 )
 
-// Member is one partition of a Session, which it joins once and may leave once. Its owner fills in
+// Partition is one partition of a Session, which it joins once and may leave once. Its owner fills in
 // Topic, TopicID and Asked.Partition before Join and leaves them alone then; the rest of Asked and
 // Tag may change at any time, and are told by Changed.
-type Member struct {
+type Partition struct {
 	Topic   string
 	TopicID [16]byte // zero: unknown
 	// Asked is what is wanted, Tag the owner's mark of it.
@@ -26,11 +26,11 @@ type Member struct {
 	round   int64 // the request of which the answer was taken last
 	known   bool  // the broker was asked for it
 	changed bool  // it is in Session.changed: to be asked for as it is now
-	at      int   // its place in Session.members
+	at      int   // its place in Session.parts
 }
 
 // Sent is what the broker was asked for, which its answers are about, with its tag.
-func (m *Member) Sent() (Asked, uint32) { return m.sent, m.sentTag }
+func (p *Partition) Sent() (Asked, uint32) { return p.sent, p.sentTag }
 
 // Session is the client's side of a fetch session with one broker (KIP-227): the broker keeps the
 // partitions that are fetched, requests name only those that changed, and answers only those with
@@ -48,13 +48,13 @@ type Session struct {
 	byID    bool  // requests name topics by id
 	rack    string
 
-	members  []*Member
+	parts    []*Partition
 	sorted   bool
-	nameOnly int // members whose topic id is not known
-	changed  []*Member
+	nameOnly int // parts whose topic id is not known
+	changed  []*Partition
 	gone     map[place]struct{} // asked for and left: to be forgotten
 	turn     int
-	first    *Member // goes before all in the next request
+	first    *Partition // goes before all in the next request
 }
 
 // place names a partition for the broker.
@@ -64,57 +64,57 @@ type place struct {
 	partition int32
 }
 
-func (m *Member) place() place { return place{m.Topic, m.TopicID, m.Asked.Partition} }
+func (p *Partition) place() place { return place{p.Topic, p.TopicID, p.Asked.Partition} }
 
 // Join adds a partition.
-func (s *Session) Join(m *Member) {
-	m.at = len(s.members)
-	s.members = append(s.members, m)
+func (s *Session) Join(p *Partition) {
+	p.at = len(s.parts)
+	s.parts = append(s.parts, p)
 	s.sorted = false
-	if m.TopicID == [16]byte{} {
+	if p.TopicID == [16]byte{} {
 		s.nameOnly++
 	}
-	if _, pending := s.gone[m.place()]; pending {
+	if _, pending := s.gone[p.place()]; pending {
 		// In one request it cannot be forgotten and asked for, and the broker would not say again
 		// what it has said of the one that left.
 		s.restart = true
 	}
-	s.Changed(m)
+	s.Changed(p)
 }
 
 // Leave takes a partition out: the broker forgets it with the next request, and no answer about it
 // is taken any more.
-func (s *Session) Leave(m *Member) {
-	last := s.members[len(s.members)-1]
-	s.members[m.at], last.at = last, m.at
-	s.members = s.members[:len(s.members)-1]
+func (s *Session) Leave(p *Partition) {
+	last := s.parts[len(s.parts)-1]
+	s.parts[p.at], last.at = last, p.at
+	s.parts = s.parts[:len(s.parts)-1]
 	s.sorted = false
-	if m.TopicID == [16]byte{} {
+	if p.TopicID == [16]byte{} {
 		s.nameOnly--
 	}
-	if m.known {
+	if p.known {
 		if s.gone == nil {
 			s.gone = map[place]struct{}{}
 		}
-		s.gone[m.place()] = struct{}{}
+		s.gone[p.place()] = struct{}{}
 	}
-	if s.first == m {
+	if s.first == p {
 		s.first = nil
 	}
-	m.known, m.changed = false, false
+	p.known, p.changed = false, false
 }
 
 // Changed says that Asked is not what it was.
-func (s *Session) Changed(m *Member) {
-	if !m.changed {
-		m.changed = true
-		s.changed = append(s.changed, m)
+func (s *Session) Changed(p *Partition) {
+	if !p.changed {
+		p.changed = true
+		s.changed = append(s.changed, p)
 	}
 }
 
 // First makes the next request name all partitions, and this one before the others: brokers give
 // the first ones what there is room for.
-func (s *Session) First(m *Member) { s.first, s.restart = m, true }
+func (s *Session) First(p *Partition) { s.first, s.restart = p, true }
 
 // The versions of Fetch where something changes for sessions.
 const (
@@ -161,11 +161,11 @@ func (s *Session) askAll(req *Request) {
 	from := 0
 	if s.first != nil {
 		from = s.first.at
-	} else if len(s.members) > 0 {
-		from = s.turn % len(s.members)
+	} else if len(s.parts) > 0 {
+		from = s.turn % len(s.parts)
 	}
-	for i := range s.members {
-		s.ask(req, s.members[(from+i)%len(s.members)])
+	for i := range s.parts {
+		s.ask(req, s.parts[(from+i)%len(s.parts)])
 	}
 	s.restart, s.first = false, nil
 	s.changed = s.changed[:0]
@@ -174,9 +174,9 @@ func (s *Session) askAll(req *Request) {
 
 // askChanged names what has changed, and what is to be forgotten.
 func (s *Session) askChanged(req *Request) {
-	for i, m := range s.changed {
-		if m.changed { // else it has left
-			s.ask(req, m)
+	for i, p := range s.changed {
+		if p.changed { // else it has left
+			s.ask(req, p)
 		}
 		s.changed[i] = nil
 	}
@@ -192,21 +192,21 @@ func (s *Session) askChanged(req *Request) {
 	clear(s.gone)
 }
 
-func (s *Session) ask(req *Request, m *Member) {
-	m.sent, m.sentTag = m.Asked, m.Tag
-	m.known, m.changed = true, false
-	req.Topics = addTo(req.Topics, m.Topic, m.TopicID, m.Asked)
+func (s *Session) ask(req *Request, p *Partition) {
+	p.sent, p.sentTag = p.Asked, p.Tag
+	p.known, p.changed = true, false
+	req.Topics = addTo(req.Topics, p.Topic, p.TopicID, p.Asked)
 }
 
 func (s *Session) sort() {
 	if s.sorted {
 		return
 	}
-	slices.SortFunc(s.members, func(a, b *Member) int {
+	slices.SortFunc(s.parts, func(a, b *Partition) int {
 		return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Asked.Partition, b.Asked.Partition))
 	})
-	for i, m := range s.members {
-		m.at = i
+	for i, p := range s.parts {
+		p.at = i
 	}
 	s.sorted = true
 }
@@ -268,10 +268,10 @@ func (s *Session) Incremental() bool { return !s.full }
 
 // Takes says whether an answer about a partition counts: it was asked for, and the answer has
 // not spoken of it before.
-func (s *Session) Takes(m *Member) bool {
-	if !m.known || m.round == s.round {
+func (s *Session) Takes(p *Partition) bool {
+	if !p.known || p.round == s.round {
 		return false
 	}
-	m.round = s.round
+	p.round = s.round
 	return true
 }

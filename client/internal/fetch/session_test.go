@@ -76,14 +76,14 @@ func nameOf(t fetch.Topic, p fetch.Asked, version int16) named {
 type sides struct {
 	session fetch.Session
 	broker  modelBroker
-	members []*fetch.Member
+	parts   []*fetch.Partition
 	request fetch.Request
 	version int16
 	newest  int16
 }
 
-func newMember(topic, partition int, identified bool) *fetch.Member {
-	m := &fetch.Member{Topic: fmt.Sprintf("t%d", topic), Asked: fetch.Asked{Partition: int32(partition)}}
+func newPartition(topic, partition int, identified bool) *fetch.Partition {
+	m := &fetch.Partition{Topic: fmt.Sprintf("t%d", topic), Asked: fetch.Asked{Partition: int32(partition)}}
 	if identified {
 		m.TopicID[0] = byte(topic + 1)
 	}
@@ -93,7 +93,7 @@ func newMember(topic, partition int, identified bool) *fetch.Member {
 // want is what the broker should have.
 func (s *sides) want() map[named]fetch.Asked {
 	all := map[named]fetch.Asked{}
-	for _, m := range s.members {
+	for _, m := range s.parts {
 		n := named{topic: m.Topic, partition: m.Asked.Partition}
 		if s.version >= fetch.FirstByID {
 			n.topic, n.id = "", m.TopicID
@@ -123,8 +123,8 @@ func sessionAgrees(t *rapid.T) {
 		"leave":  func(t *rapid.T) { s.leave(t) },
 		"change": func(t *rapid.T) { s.change(t) },
 		"first": func(t *rapid.T) {
-			if len(s.members) > 0 {
-				s.session.First(rapid.SampledFrom(s.members).Draw(t, "first"))
+			if len(s.parts) > 0 {
+				s.session.First(rapid.SampledFrom(s.parts).Draw(t, "first"))
 			}
 		},
 		"rack":     func(t *rapid.T) { s.request.Rack = rapid.SampledFrom([]string{"", "r"}).Draw(t, "rack") },
@@ -164,30 +164,30 @@ func sessionAgrees(t *rapid.T) {
 
 func (s *sides) join(t *rapid.T) {
 	identified := rapid.IntRange(0, 9).Draw(t, "identified") > 0
-	m := newMember(rapid.IntRange(0, 2).Draw(t, "topic"), rapid.IntRange(0, 3).Draw(t, "partition"), identified)
-	for _, other := range s.members {
+	m := newPartition(rapid.IntRange(0, 2).Draw(t, "topic"), rapid.IntRange(0, 3).Draw(t, "partition"), identified)
+	for _, other := range s.parts {
 		if other.Topic == m.Topic && other.Asked.Partition == m.Asked.Partition {
 			return
 		}
 	}
-	s.members = append(s.members, m)
+	s.parts = append(s.parts, m)
 	s.session.Join(m)
 }
 
 func (s *sides) leave(t *rapid.T) {
-	if len(s.members) == 0 {
+	if len(s.parts) == 0 {
 		return
 	}
-	i := rapid.IntRange(0, len(s.members)-1).Draw(t, "leaves")
-	s.session.Leave(s.members[i])
-	s.members = append(s.members[:i:i], s.members[i+1:]...)
+	i := rapid.IntRange(0, len(s.parts)-1).Draw(t, "leaves")
+	s.session.Leave(s.parts[i])
+	s.parts = append(s.parts[:i:i], s.parts[i+1:]...)
 }
 
 func (s *sides) change(t *rapid.T) {
-	if len(s.members) == 0 {
+	if len(s.parts) == 0 {
 		return
 	}
-	m := rapid.SampledFrom(s.members).Draw(t, "changes")
+	m := rapid.SampledFrom(s.parts).Draw(t, "changes")
 	m.Asked.Offset = rapid.Int64Range(0, 5).Draw(t, "offset")
 	m.Tag++
 	s.session.Changed(m)
@@ -203,8 +203,8 @@ func (s *sides) fetch(t *testing.T) {
 func TestSessionNamesOnlyWhatChanged(t *testing.T) {
 	s := &sides{newest: 18}
 	for p := range 1000 {
-		m := newMember(p%3, p, true)
-		s.members = append(s.members, m)
+		m := newPartition(p%3, p, true)
+		s.parts = append(s.parts, m)
 		s.session.Join(m)
 	}
 	s.fetch(t)
@@ -212,11 +212,11 @@ func TestSessionNamesOnlyWhatChanged(t *testing.T) {
 	s.fetch(t)
 	require.Less(t, len(s.request.Append(nil, s.version)), 40, "nothing changed")
 	require.True(t, s.session.Incremental())
-	m := s.members[17]
+	m := s.parts[17]
 	m.Asked.Offset = 5
 	s.session.Changed(m)
 	s.session.Changed(m)
-	s.session.Leave(s.members[18])
+	s.session.Leave(s.parts[18])
 	s.fetch(t)
 	require.Equal(t, []fetch.Topic{{Name: m.Topic, ID: m.TopicID, Partitions: []fetch.Asked{m.Asked}}}, s.request.Topics)
 	require.Len(t, s.request.Forgotten, 1)
@@ -234,14 +234,14 @@ func TestSessionNamesOnlyWhatChanged(t *testing.T) {
 // not say again what it has said of the one that left.
 func TestSessionOfWhoComesBackAtOnce(t *testing.T) {
 	s := &sides{newest: 12}
-	m := newMember(0, 0, false)
+	m := newPartition(0, 0, false)
 	s.session.Join(m)
 	s.fetch(t)
 	s.session.Leave(m)
 	require.False(t, s.session.Takes(m), "no answer about it counts")
-	again := newMember(0, 0, false)
+	again := newPartition(0, 0, false)
 	s.session.Join(again)
-	s.members = []*fetch.Member{again}
+	s.parts = []*fetch.Partition{again}
 	s.fetch(t)
 	require.Zero(t, s.request.Epoch)
 	require.NotZero(t, s.request.Session, "the session before is ended")
@@ -251,7 +251,7 @@ func TestSessionOfWhoComesBackAtOnce(t *testing.T) {
 // The rack is part of what a session is about: who names another one starts another session.
 func TestSessionOfAnotherRack(t *testing.T) {
 	s := &sides{newest: 18}
-	s.session.Join(newMember(0, 0, true))
+	s.session.Join(newPartition(0, 0, true))
 	s.fetch(t)
 	s.fetch(t)
 	require.True(t, s.session.Incremental())
@@ -265,7 +265,7 @@ func TestSessionOfAnotherRack(t *testing.T) {
 
 func TestSessionTakes(t *testing.T) {
 	s := &sides{newest: 12}
-	old, late := newMember(0, 0, false), newMember(0, 1, false)
+	old, late := newPartition(0, 0, false), newPartition(0, 1, false)
 	s.session.Join(old)
 	s.next()
 	s.session.Join(late)
@@ -305,7 +305,7 @@ func TestSessionVerdicts(t *testing.T) {
 	}
 	for _, row := range rows {
 		s := &sides{newest: 12}
-		s.session.Join(newMember(0, 0, false))
+		s.session.Join(newPartition(0, 0, false))
 		s.next()
 		require.Equal(t, fetch.Good, s.session.Answered(0, 7))
 		s.next()
@@ -319,7 +319,7 @@ func TestSessionVerdicts(t *testing.T) {
 	}
 	var s sides
 	s.newest = 12
-	s.session.Join(newMember(0, 0, false))
+	s.session.Join(newPartition(0, 0, false))
 	s.next()
 	require.Equal(t, fetch.Bad, s.session.Answered(wire.ErrFetchSessionIDNotFound.Code, 0), "of a request that named no session")
 }
@@ -327,7 +327,7 @@ func TestSessionVerdicts(t *testing.T) {
 func TestSessionEpochWraps(t *testing.T) {
 	var s fetch.Session
 	var req fetch.Request
-	s.Join(newMember(0, 0, false))
+	s.Join(newPartition(0, 0, false))
 	s.Next(&req, 12)
 	s.Answered(0, 7)
 	s.SetEpoch(math.MaxInt32)
@@ -342,8 +342,8 @@ func TestSessionEpochWraps(t *testing.T) {
 func TestSessionTurns(t *testing.T) {
 	s := &sides{newest: 6}
 	for p := range 3 {
-		m := newMember(0, p, false)
-		s.members = append(s.members, m)
+		m := newPartition(0, p, false)
+		s.parts = append(s.parts, m)
 		s.session.Join(m)
 	}
 	first := func() int32 {
@@ -352,7 +352,7 @@ func TestSessionTurns(t *testing.T) {
 		return s.request.Topics[0].Partitions[0].Partition
 	}
 	require.Equal(t, []int32{1, 2, 0, 1}, []int32{first(), first(), first(), first()})
-	s.session.First(s.members[0])
+	s.session.First(s.parts[0])
 	require.Zero(t, first())
 	require.Equal(t, int32(0), first(), "and on it goes")
 }

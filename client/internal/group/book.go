@@ -25,7 +25,6 @@ type Offset struct {
 type Book struct {
 	open  map[Partition]*entry
 	ended map[Partition]ended // the last assignment of a partition that is not held any more
-	due   int                 // partitions with something to tell
 }
 
 type entry struct {
@@ -61,7 +60,6 @@ func (b *Book) Close(p Partition) {
 	if e == nil {
 		return
 	}
-	b.count(e, -1)
 	delete(b.open, p)
 	b.ended[p] = ended{e.Tag, e.told}
 }
@@ -74,32 +72,20 @@ func (b *Book) Mark(o Offset) bool {
 		return false
 	}
 	if o.Offset > e.Offset.Offset {
-		b.count(e, -1)
 		e.Offset = o
-		b.count(e, 1)
 	}
 	return true
 }
 
-// Rewind lets marks of a partition be lower than before, because its log was cut.
-func (b *Book) Rewind(p Partition) {
-	if e := b.open[p]; e != nil {
-		b.count(e, -1)
+// Rewind lets marks of a partition be lower than before, because its log was cut while it was held
+// under tag.
+func (b *Book) Rewind(p Partition, tag int32) {
+	if e := b.open[p]; e != nil && e.Tag == tag {
 		e.Offset.Offset, e.Epoch = unmarked, -1
-		b.count(e, 1)
 	}
 }
 
 func (e *entry) due() bool { return e.Offset.Offset != unmarked && e.Offset.Offset != e.told }
-
-func (b *Book) count(e *entry, by int) {
-	if e.due() {
-		b.due += by
-	}
-}
-
-// Any says whether there is anything to tell.
-func (b *Book) Any() bool { return b.due > 0 }
 
 // Due appends what the coordinator has to be told: of the partitions for which want holds, or of
 // all when it is nil.
@@ -116,9 +102,7 @@ func (b *Book) Due(to []Offset, want func(Partition) bool) []Offset {
 // is by now.
 func (b *Book) Told(o Offset) {
 	if e := b.open[o.Partition]; e != nil && e.Tag == o.Tag {
-		b.count(e, -1)
 		e.told = o.Offset
-		b.count(e, 1)
 		return
 	}
 	if e, known := b.ended[o.Partition]; known && e.tag == o.Tag {

@@ -24,31 +24,16 @@ type Settings struct {
 	Backoff func(failures int) time.Duration
 }
 
-// state is where a classic member stands.
-type state int8
-
-const (
-	idle       state = iota // not subscribed yet
-	revoking                // the driver gives partitions up, before joining
-	joining                 // JoinGroup is under way, or waits for its backoff
-	describing              // the leader gets to know the topics
-	syncing                 // SyncGroup is under way
-	adopting                // the driver takes the assignment over
-	stable
-	leaving
-	left
-)
-
 // none is the generation of who is not in any.
 const none int32 = -1
 
 // Classic is a member in the classic protocol, eager or (where all assignors offered are)
 // cooperative. Make one with NewClassic.
 type Classic struct {
+	machine
 	set  Settings
 	coop bool
 
-	state      state
 	topics     []string
 	id         string // given by the coordinator; empty: none
 	generation int32
@@ -74,10 +59,6 @@ type Classic struct {
 	beatFailures int
 
 	watch watch
-
-	serial int
-	out    Orders
-	err    error
 }
 
 // NewClassic makes a member that does nothing until Subscribe.
@@ -101,18 +82,7 @@ func (m *Classic) Status() Status {
 }
 
 // Poll is what is to be done at now.
-func (m *Classic) Poll(now time.Time) Orders {
-	if m.err == nil {
-		m.advance(now)
-	}
-	o := m.out
-	m.out = Orders{}
-	o.Err, o.Left = m.err, m.state == left
-	if m.err == nil {
-		o.Wake = m.wake()
-	}
-	return o
-}
+func (m *Classic) Poll(now time.Time) Orders { return m.poll(now, m.advance, m.wake) }
 
 func (m *Classic) advance(now time.Time) {
 	if m.state == joining && m.request == 0 && !m.retryAt.After(now) {

@@ -37,9 +37,9 @@ type ConsumerSettings struct {
 // gives up what it has to and says so, and the coordinator hands that on. Make one with
 // NewConsumer.
 type Consumer struct {
-	set ConsumerSettings
+	machine // its states: idle, joining, stable, revoking (everything, before joining anew), leaving, left
+	set     ConsumerSettings
 
-	state  state // idle, joining, stable, revoking (everything, before joining anew), leaving, left
 	topics []string
 	epoch  int32 // of the member; 0: not one
 	known  bool  // the coordinator may have it among the group's members
@@ -70,10 +70,6 @@ type Consumer struct {
 	describing int // serial of the Describe under way; 0: none
 	describeAt time.Time
 	unnamed    int // answers in a row that left a topic without a name
-
-	serial int
-	out    Orders
-	err    error
 }
 
 // The epochs with which a member joins and leaves.
@@ -100,18 +96,7 @@ func (m *Consumer) Status() Status {
 }
 
 // Poll is what is to be done at now.
-func (m *Consumer) Poll(now time.Time) Orders {
-	if m.err == nil {
-		m.advance(now)
-	}
-	o := m.out
-	m.out = Orders{}
-	o.Err, o.Left = m.err, m.state == left
-	if m.err == nil {
-		o.Wake = m.wake()
-	}
-	return o
-}
+func (m *Consumer) Poll(now time.Time) Orders { return m.poll(now, m.advance, m.wake) }
 
 func (m *Consumer) advance(now time.Time) {
 	if m.beats() && m.request == 0 && (!m.beatAt.After(now) || m.owes()) {

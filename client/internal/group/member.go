@@ -105,3 +105,41 @@ type Status struct {
 	// Leads says that this member assigns the partitions.
 	Leads bool
 }
+
+// state is where a member stands. Members of the consumer protocol are in fewer of them.
+type state int8
+
+const (
+	idle       state = iota // not subscribed yet
+	revoking                // the driver gives partitions up, before joining
+	joining                 // the request to join is under way, or waits for its backoff
+	describing              // the leader gets to know the topics
+	syncing                 // SyncGroup is under way
+	adopting                // the driver takes the assignment over
+	stable
+	leaving
+	left
+)
+
+// machine is what members of both protocols have.
+type machine struct {
+	state  state
+	serial int    // of the last order given
+	out    Orders // given since the last Poll
+	err    error  // what ended the membership
+}
+
+// poll gives the orders, those included that advance adds because of the time. wake is when time
+// makes something due again.
+func (m *machine) poll(now time.Time, advance func(time.Time), wake func() time.Time) Orders {
+	if m.err == nil {
+		advance(now)
+	}
+	o := m.out
+	m.out = Orders{}
+	o.Err, o.Left = m.err, m.state == left
+	if m.err == nil {
+		o.Wake = wake()
+	}
+	return o
+}
