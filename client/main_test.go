@@ -1,6 +1,7 @@
 package client
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,5 +11,10 @@ import (
 
 func TestMain(m *testing.M) {
 	broker.MaybeServeChild()
+	// Those that run side by side are groups on a real Kafka, which wait for heartbeats and sessions
+	// rather than use the CPU.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }

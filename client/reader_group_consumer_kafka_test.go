@@ -22,6 +22,7 @@ func realConsumerCrew(t *testing.T, cluster *kafkatest.Cluster, partitions int32
 }
 
 func TestRealConsumerGroup(t *testing.T) {
+	t.Parallel()
 	c := realConsumerCrew(t, kafkatest.Shared(t, 1), 6)
 	c.writeAll(6, 0, 50)
 	one := c.works(ReaderConfig{})
@@ -44,6 +45,7 @@ func TestRealConsumerGroup(t *testing.T) {
 }
 
 func TestRealConsumerIsKilled(t *testing.T) {
+	t.Parallel()
 	c := realConsumerCrew(t, kafkatest.Shared(t, 1), 4)
 	// Kafka ends a session after its own setting; a group may have one of its own (not below the least).
 	require.NoError(t, c.setGroupConfig("consumer.session.timeout.ms", "45000"))
@@ -75,6 +77,7 @@ func (c *crew) setGroupConfig(key, value string) error {
 }
 
 func TestRealConsumerGroupByPattern(t *testing.T) {
+	t.Parallel()
 	c := realConsumerCrew(t, kafkatest.Shared(t, 1), 2)
 	h := c.works(ReaderConfig{TopicPattern: c.topic + "(-more)?"})
 	c.shared([]int{2}, h)
@@ -91,6 +94,7 @@ func TestRealConsumerGroupByPattern(t *testing.T) {
 }
 
 func TestRealStaticConsumers(t *testing.T) {
+	t.Parallel()
 	c := realConsumerCrew(t, kafkatest.Shared(t, 1), 2)
 	one, two := c.works(ReaderConfig{GroupInstanceID: "one"}), c.works(ReaderConfig{GroupInstanceID: "two"})
 	c.shared([]int{1, 1}, one, two)
@@ -113,6 +117,7 @@ func TestRealStaticConsumers(t *testing.T) {
 
 // A group of classic members is joined by one of the other protocol: Kafka takes both in one group.
 func TestRealGroupOfBothProtocols(t *testing.T) {
+	t.Parallel()
 	c := realConsumerCrew(t, kafkatest.Shared(t, 1), 4)
 	classic := c.works(ReaderConfig{GroupProtocol: "classic"})
 	c.shared([]int{4}, classic)
@@ -136,6 +141,7 @@ func TestRealConsumerGroupWhoseCoordinatorRestarts(t *testing.T) {
 }
 
 func TestRealConsumerGroupSharedWithJava(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Shared(t, 1)
 	c := realConsumerCrew(t, cluster, 4)
 	c.sharesWith(4, func() *other {

@@ -37,6 +37,7 @@ func realCrew(t *testing.T, cluster *kafkatest.Cluster, partitions int32, change
 }
 
 func TestRealGroups(t *testing.T) {
+	t.Parallel()
 	for _, release := range kafkatest.Releases(t) {
 		balancers := []string{"range", "cooperative-sticky"}
 		if release.Name == "4.4" {
@@ -44,6 +45,7 @@ func TestRealGroups(t *testing.T) {
 		}
 		for _, balancer := range balancers {
 			t.Run(release.Name+" "+balancer, func(t *testing.T) {
+				t.Parallel()
 				c := realCrew(t, release.Cluster, 6, func(c *Config) { c.Consumer.Group.Balancers = Balancers{balancer} })
 				c.writeAll(6, 0, 50)
 				one := c.works(ReaderConfig{})
@@ -68,8 +70,10 @@ func TestRealGroups(t *testing.T) {
 }
 
 func TestRealGroupOfStaticMembers(t *testing.T) {
+	t.Parallel()
 	for _, release := range kafkatest.Releases(t) {
 		t.Run(release.Name, func(t *testing.T) {
+			t.Parallel()
 			c := realCrew(t, release.Cluster, 2, nil)
 			one, two := c.works(ReaderConfig{GroupInstanceID: "one"}), c.works(ReaderConfig{GroupInstanceID: "two"})
 			c.shared([]int{1, 1}, one, two)
@@ -140,6 +144,7 @@ func (c *crew) outlivesRestarts(cluster *kafkatest.Cluster) {
 }
 
 func TestRealGroupByPattern(t *testing.T) {
+	t.Parallel()
 	c := realCrew(t, kafkatest.Shared(t, 1), 2, nil)
 	h := c.works(ReaderConfig{TopicPattern: c.topic + "(-more)?", StartOffset: LastOffset})
 	c.shared([]int{2}, h)
@@ -236,9 +241,11 @@ func (c *crew) sharesWith(partitions int, start func() *other) {
 }
 
 func TestRealGroupSharedWithJava(t *testing.T) {
+	t.Parallel()
 	for _, release := range kafkatest.Releases(t) {
 		for _, balancer := range map[string][]string{"4.4": {"cooperative-sticky"}, "3.9": {"range"}}[release.Name] {
 			t.Run(release.Name+" "+balancer, func(t *testing.T) {
+				t.Parallel()
 				c := realCrew(t, release.Cluster, 4, func(c *Config) { c.Consumer.Group.Balancers = Balancers{balancer} })
 				c.sharesWith(4, func() *other {
 					cmd := exec.CommandContext(context.Background(), os.Getenv("KBENCH_TEST_KAFKA_SCRIPT"), "tool", "ConsoleConsumer",
@@ -259,6 +266,7 @@ func TestRealGroupSharedWithJava(t *testing.T) {
 // TestRealGroupSharedWithOtherClients needs the program that PEERS names the folder of; see
 // client/internal/bench. Without it there is nothing to share with.
 func TestRealGroupSharedWithOtherClients(t *testing.T) {
+	t.Parallel()
 	peers := os.Getenv("PEERS")
 	libs := []struct{ name, balancer string }{{"franz", "cooperative-sticky"}, {"franz", "range"}, {"sarama", "range"}, {"kafkago", "range"}}
 	if peers == "" {
@@ -266,6 +274,7 @@ func TestRealGroupSharedWithOtherClients(t *testing.T) {
 	}
 	for _, lib := range libs {
 		t.Run(lib.name+" "+lib.balancer, func(t *testing.T) {
+			t.Parallel()
 			c := realCrew(t, kafkatest.Shared(t, 1), 4, func(c *Config) { c.Consumer.Group.Balancers = Balancers{lib.balancer} })
 			c.sharesWith(4, func() *other {
 				cmd := exec.CommandContext(context.Background(), filepath.Join(peers, "peer", "peer"), "-mode", "group", "-lib", lib.name,
@@ -279,6 +288,7 @@ func TestRealGroupSharedWithOtherClients(t *testing.T) {
 // TestRealCommitsOfATransactionAreWaitedFor: a member that takes a partition over waits for the
 // offsets of a transaction that is being committed, instead of reading it all again (KIP-447).
 func TestRealCommitsOfATransactionAreWaitedFor(t *testing.T) {
+	t.Parallel()
 	c := realCrew(t, kafkatest.Shared(t, 1), 1, nil)
 	c.writeAll(1, 0, 10)
 	one := c.member(ReaderConfig{})
