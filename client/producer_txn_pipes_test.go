@@ -228,11 +228,23 @@ func TestTransactionRequestsEndWithAdminTimeout(t *testing.T) {
 func TestTransactionCallsThatWouldWaitForThemselves(t *testing.T) {
 	b := &fakeBroker{partitions: 1}
 	withTxn(t, b, nil, func(t *testing.T, p *AsyncProducer, _ *txnScript) {
-		var inside error
-		require.NoError(t, p.Produce(context.Background(), to(0, "a"), func(*ProducerMessage, error) { inside = p.CommitTransaction(context.Background()) }))
-		require.NoError(t, p.Flush(context.Background()))
-		require.ErrorIs(t, inside, ErrInCallback)
-		require.NoError(t, p.CommitTransaction(context.Background()))
+		ctx := context.Background()
+		calls := map[string]func() error{
+			"init": func() error { return p.InitTransactions(ctx) }, "begin": func() error { return p.BeginTransaction(ctx) },
+			"commit": func() error { return p.CommitTransaction(ctx) }, "abort": func() error { return p.AbortTransaction(ctx) },
+			"offsets": func() error { return p.SendOffsetsToTransaction(ctx, nil, GroupMetadata{}) },
+		}
+		inside := map[string]error{}
+		require.NoError(t, p.Produce(ctx, to(0, "a"), func(*ProducerMessage, error) {
+			for name, call := range calls {
+				inside[name] = call()
+			}
+		}))
+		require.NoError(t, p.Flush(ctx))
+		for name := range calls {
+			require.ErrorIs(t, inside[name], ErrInCallback, name)
+		}
+		require.NoError(t, p.CommitTransaction(ctx))
 
 		p.txn.call <- struct{}{} // another call is under way
 		p.closing.Store(true)
