@@ -48,6 +48,8 @@ type page struct {
 	Badges          []badge
 	Banners, Notes  []string
 	Unread          []string // what could not be read
+	Ceilings        []labelled
+	CeilingNote     string
 	Single          *singlePage
 	Table           *sweepTable
 	Frontier        *plotPage
@@ -98,6 +100,10 @@ func newPage(v *view) (*page, error) {
 // fill adds the figures and the plots.
 func (d *page) fill(v *view) {
 	d.Swatches = swatches(max(len(v.points), 8))
+	for _, src := range v.sources {
+		d.Ceilings = append(d.Ceilings, ceilingFacts(src.result)...)
+	}
+	d.CeilingNote = ceilingNote
 	if p := v.single(); p != nil {
 		d.Single = newSinglePage(p)
 	} else {

@@ -55,6 +55,7 @@ func provenanceFacts(r *results.Result) []labelled {
 		labelled{"memory", memoryLine(h)},
 		labelled{"clock", clockLine(h)},
 	)
+	facts = append(facts, ceilingProvenance(r)...)
 	return slices.DeleteFunc(facts, func(f labelled) bool { return strings.TrimSpace(f.Text) == "" })
 }
 

@@ -45,6 +45,7 @@ func writeMarkdown(w io.Writer, v *view) error {
 	if t.interrupted {
 		m.line("> not finished: what was measured until then is all here")
 	}
+	m.ceilings(v)
 	if p := v.single(); p != nil {
 		m.single(p)
 	} else {

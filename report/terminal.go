@@ -32,6 +32,7 @@ func Terminal(w io.Writer, r *results.Result, o TerminalOptions) error {
 	t := &terminal{width: max(o.Width, 60), colour: o.Colour}
 	v := newView(Named{Result: r})
 	t.head(v)
+	t.ceilings(v)
 	if p := v.single(); p != nil && len(p.data.Runs) == 1 {
 		t.run(p, &p.data.Runs[0])
 	} else {

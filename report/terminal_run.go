@@ -202,6 +202,9 @@ func generatorLine(g results.Generator) string {
 	if g.StolenShare > 0 {
 		parts = append(parts, "stolen "+share(g.StolenShare))
 	}
+	if g.CeilingPerSecond > 0 {
+		parts = append(parts, "ceiling "+quantity(g.CeilingPerSecond)+" msg/s")
+	}
 	if g.MaxRSSBytes > 0 {
 		parts = append(parts, memory(g.MaxRSSBytes)+" RSS")
 	}

@@ -1,6 +1,11 @@
 package results
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+var errNoCeiling = errors.New("has no ceiling: it is no result of `kbench ceiling`")
 
 // NotEmptyError is returned by Create for a directory that has something in it: results are
 // never mixed or overwritten.

@@ -54,6 +54,9 @@ type Result struct {
 	// Interrupted is true when the plan was not finished; what was finished is all here.
 	Interrupted bool    `json:"interrupted,omitempty"`
 	Points      []Point `json:"points"`
+	// Ceilings are what the generator can do alone: those that `kbench ceiling` measured, or that
+	// the runs were held against.
+	Ceilings []Ceiling `json:"ceilings,omitempty"`
 }
 
 // Workload is the definition that was run.
@@ -225,10 +228,13 @@ type Generator struct {
 	StolenShare     float64 `json:"stolenShare"` // of all CPU time, by the hypervisor
 	// PauseMaxNs is the longest time the whole process stood still, as seen by a thread that
 	// only sleeps and reads the clock.
-	PauseMaxNs   int64 `json:"pauseMaxNs"`
-	LatenessP99  int64 `json:"latenessP99Ns"` // of the pacer waking up
-	AllocBytes   int64 `json:"allocBytes"`
-	AllocObjects int64 `json:"allocObjects"`
+	PauseMaxNs  int64 `json:"pauseMaxNs"`
+	LatenessP99 int64 `json:"latenessP99Ns"` // of the pacer waking up
+	// CeilingPerSecond is what the generator can do for this load with no cluster behind it,
+	// messages/s; 0 when that was not known. See Ceiling.
+	CeilingPerSecond float64 `json:"ceilingPerSecond,omitempty"`
+	AllocBytes       int64   `json:"allocBytes"`
+	AllocObjects     int64   `json:"allocObjects"`
 }
 
 // Batches says what the producers' requests looked like from the start of the measured phase to the

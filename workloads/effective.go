@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/kbench/kbench/client/settings"
@@ -32,15 +33,17 @@ func (d *Definition) Effective() map[string]any {
 // load: name, description, seed, repeats, thresholds and limits of validity. Results with
 // equal hashes can be compared.
 func (d *Definition) Hash() string {
-	effective := d.Effective()
+	return hashOf(d.Effective(), []string{"name", "description", "seed", "repeat", "thresholds", "validity"}, []string{"topics.keep"})
+}
+
+// hashOf is the hash of what is in effect, without the sections and the keys given.
+func hashOf(effective map[string]any, sections, keys []string) string {
 	for key := range effective {
 		root, _, _ := strings.Cut(key, ".")
-		switch root {
-		case "name", "description", "seed", "repeat", "thresholds", "validity":
+		if slices.Contains(sections, root) || slices.Contains(keys, key) {
 			delete(effective, key)
 		}
 	}
-	delete(effective, "topics.keep")
 	text, err := json.Marshal(effective) // map keys are written in order
 	if err != nil {
 		// Only strings, numbers, bools, lists and maps are in it, and numbers are finite.

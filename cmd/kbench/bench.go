@@ -26,11 +26,13 @@ type bench struct {
 	result  *results.Result
 	show    progress
 	metrics *exporter // nil without --metrics-addr
-	ran     int       // runs kept
+	// ceilings are what this generator can do; nil when nobody asked.
+	ceilings *ceilings
+	ran      int // runs kept
 }
 
 // newBench finds the cluster and fills in everything of the result that is known before.
-func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.Plan, dir *results.Dir, errOut io.Writer) (*bench, error) {
+func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.Plan, dir *results.Dir, known *ceilings, errOut io.Writer) (*bench, error) {
 	cfg, err := configOf(def)
 	if err != nil {
 		return nil, err
@@ -53,6 +55,9 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 	if b.result, err = newResult(def, p, cfg, described); err != nil {
 		c.close()
 		return nil, err
+	}
+	if known != nil {
+		b.ceilings, b.result.Ceilings = known, known.all(p)
 	}
 	if !o.quiet {
 		announce(errOut, def, p, c)
@@ -136,10 +141,7 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 	}
 	b.o.security.Apply(cfg)
 	clock := run.NewClock()
-	meaning := run.AckMeaningAcked
-	if cfg.Producer.RequiredAcks == client.AcksNone {
-		meaning = run.AckMeaningWritten
-	}
+	ceiling, _ := b.ceilings.of(p)
 	target := kafka.New(kafka.Options{
 		Bootstrap: b.cluster.bootstrap, Config: *cfg, Definition: p.Definition, Clock: clock,
 	})
@@ -147,7 +149,7 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 	out, err := run.Execute(b.stop.soft, run.Spec{
 		Definition: p.Definition, Clock: clock, Repeat: x.Repeat, Order: x.Order,
 		Target:     target,
-		AckMeaning: meaning, Idempotent: cfg.Producer.Idempotent,
+		AckMeaning: ackMeaning(cfg), Idempotent: cfg.Producer.Idempotent, Ceiling: ceiling.MessagesPerSecond,
 		Progress: b.progress, HardCtx: b.stop.hard,
 	})
 	if err == nil && out.Run.Counts.Failed+out.Run.Counts.Unknown > 0 {
@@ -177,13 +179,18 @@ func pointConfig(p *plan.Point) (*client.Config, error) {
 // keep writes a run's files and the result with it, so that what is on disk is always whole.
 func (b *bench) keep(x plan.Execution, out *run.Outcome) error {
 	point := &b.result.Points[x.Point]
-	if err := errors.Join(b.dir.WriteRun(point, &out.Run, out.Windows), b.dir.WriteLags(point, &out.Run, out.Lags)); err != nil {
+	if err := b.write(point, out); err != nil {
 		return err
 	}
 	point.Runs = append(point.Runs, out.Run)
 	b.ran++
 	b.show.done(&out.Run)
 	return b.save()
+}
+
+// write writes the files of a run beside the result.
+func (b *bench) write(point *results.Point, out *run.Outcome) error {
+	return errors.Join(b.dir.WriteRun(point, &out.Run, out.Windows), b.dir.WriteLags(point, &out.Run, out.Lags))
 }
 
 func (b *bench) save() error { return b.dir.Save(b.result) }

@@ -49,6 +49,7 @@ type runOptions struct {
 	format      string
 	quiet       bool
 	metricsAddr string // where to serve /metrics; empty: not at all
+	ceiling     string // where the generator's ceiling comes from
 }
 
 // newRunCommand makes `kbench run`.
@@ -65,11 +66,18 @@ func newRunCommand() *cobra.Command {
 	o.loading.addFlags(cmd)
 	f := cmd.Flags()
 	o.connecting.addFlags(cmd)
+	o.addOutput(cmd)
+	f.StringVar(&o.ceiling, "ceiling", "", fmt.Sprintf(ceilingUsage, "if there is one"))
+	f.StringVar(&o.metricsAddr, "metrics-addr", "", "serve metrics for Prometheus at http://HOST:PORT/metrics while it runs, e.g. 127.0.0.1:9400 (default not at all)")
+	return cmd
+}
+
+// addOutput adds the flags about where results go.
+func (o *runOptions) addOutput(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "result directory, new or empty (default kbench-results/WORKLOAD-TIME)")
 	f.StringVar(&o.format, "format", formatText, "what is printed in the end: text, or json (the content of result.json)")
-	f.StringVar(&o.metricsAddr, "metrics-addr", "", "serve metrics for Prometheus at http://HOST:PORT/metrics while it runs, e.g. 127.0.0.1:9400 (default not at all)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no summary, only errors (and the result with --format json)")
-	return cmd
 }
 
 func (o *runOptions) run(cmd *cobra.Command, args []string) error {
@@ -90,13 +98,18 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	defer metrics.close()
 	stop := newStopper(cmd.ErrOrStderr())
 	defer stop.release()
-	dir, discard, err := o.directory(def)
+	dir, discard, err := o.directory(def.Name)
 	if err != nil {
 		return err
 	}
 	stop.beforeExit(discard)
 	defer func() { _ = dir.Release() }() // only a later run into the same directory would notice
-	b, err := newBench(stop, o, def, p, dir, cmd.ErrOrStderr())
+	known, err := newCeilings(stop, o.aside(cmd.ErrOrStderr()), o.ceiling, p, false)
+	if err != nil {
+		discard()
+		return stop.explain(err, false)
+	}
+	b, err := newBench(stop, o, def, p, dir, known, cmd.ErrOrStderr())
 	if err != nil {
 		discard()
 		return stop.explain(err, false)
@@ -115,17 +128,25 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
+// aside is where to tell what goes on; nil when nobody wants to know.
+func (o *runOptions) aside(errOut io.Writer) io.Writer {
+	if o.quiet {
+		return nil
+	}
+	return errOut
+}
+
 // resultsFolder is where result directories are made when --out does not say.
 const resultsFolder = "kbench-results"
 
 // directory makes the result directory before anything runs, so that a place that cannot be
 // written to is found out first. discard takes back what was made for it, as long as nothing
 // was put there.
-func (o *runOptions) directory(def *workloads.Definition) (dir *results.Dir, discard func(), err error) {
+func (o *runOptions) directory(name string) (dir *results.Dir, discard func(), err error) {
 	if o.out != "" {
 		return claim(o.out)
 	}
-	path := results.DefaultDir(resultsFolder, def.Name, time.Now())
+	path := results.DefaultDir(resultsFolder, name, time.Now())
 	var taken *results.NotEmptyError
 	for n := 1; ; n++ {
 		next := path

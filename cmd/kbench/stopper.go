@@ -76,11 +76,17 @@ func (s *stopper) tellOn(w io.Writer) {
 	s.out = w
 }
 
-// beforeExit has f called before the process ends at once.
-func (s *stopper) beforeExit(f func()) {
+// beforeExit has f called before the process ends at once, until it is forgotten.
+func (s *stopper) beforeExit(f func()) (forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	i := len(s.last)
 	s.last = append(s.last, f)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.last[i] = func() {}
+	}
 }
 
 // abandon ends what runs without waiting for anything that is in flight, for the reason given.

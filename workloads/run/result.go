@@ -136,7 +136,7 @@ func (e *engine) generator(total *cell) results.Generator {
 	if messages > 0 {
 		g.CPUNsPerMessage = float64(e.edges[1].CPUSince(e.edges[0])) / float64(messages)
 	}
-	g.PauseMaxNs = e.watch.longest
+	g.PauseMaxNs, g.CeilingPerSecond = e.watch.longest, e.spec.Ceiling
 	late := hist.New()
 	for _, r := range e.recorders {
 		late.Merge(r.lateness)

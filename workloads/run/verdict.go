@@ -50,8 +50,8 @@ type Facts struct {
 	Foreign int64
 }
 
-// maxCeilingShare is the share of the generator's ceiling above which a rate asked for is near
-// enough to it to be worth a warning.
+// maxCeilingShare is the share of the generator's ceiling above which a rate asked for or reached is
+// near enough to it to be worth a warning.
 const maxCeilingShare = 0.70
 
 // Judge says whether the measurement can be trusted, by the limits given; a limit of zero or
@@ -137,7 +137,7 @@ func (j *judge) cpu() {
 		j.invalid("the generator was too busy: %s", used)
 		return
 	}
-	ceiling := "with consumers.count=0 against `kbench broker --discard` a run shows what the generator can do"
+	ceiling := "`kbench ceiling` shows what the generator can do"
 	if f.Ceiling > 0 {
 		ceiling = fmt.Sprintf("with no cluster behind it it does %s messages/s", number(f.Ceiling))
 	}
@@ -198,9 +198,13 @@ func (j *judge) cluster() {
 
 func (j *judge) warn() {
 	f := j.f
-	if f.Open && f.Ceiling > 0 && f.RateAsked > maxCeilingShare*f.Ceiling {
-		j.warnings = append(j.warnings, fmt.Sprintf("the rate asked for, %s/s, is %s of this generator's ceiling of %s/s, limit %s",
-			number(f.RateAsked), percent(f.RateAsked/f.Ceiling), number(f.Ceiling), percent(maxCeilingShare)))
+	rate, which := f.RateAsked, "asked for"
+	if !f.Open || f.RateAchieved > f.RateAsked {
+		rate, which = f.RateAchieved, "reached"
+	}
+	if f.Ceiling > 0 && rate > maxCeilingShare*f.Ceiling {
+		j.warnings = append(j.warnings, fmt.Sprintf("the rate %s, %s/s, is %s of this generator's ceiling of %s/s, limit %s",
+			which, number(rate), percent(rate/f.Ceiling), number(f.Ceiling), percent(maxCeilingShare)))
 	}
 	if f.PoolMax > 0 {
 		j.warnings = append(j.warnings, fmt.Sprintf(
