@@ -59,7 +59,7 @@ func syntheticValue(n int, number int64) []byte {
 		v[i] = 'a' + byte((int64(i)+number)%26)
 	}
 	if n >= payload.StampSize {
-		payload.PutStamp(v, payload.Stamp{Producer: syntheticProducer, Number: number}, v[payload.StampSize:])
+		payload.PutStamp(v, payload.Stamp{Producer: syntheticProducer, Number: number}, nil, v[payload.StampSize:])
 	}
 	return v
 }

@@ -42,7 +42,7 @@ func TestSyntheticBatchIsWholeAndStamped(t *testing.T) {
 				stamp, ok := payload.ReadStamp(r.Value)
 				require.Equal(t, tc.stamped, ok)
 				if ok {
-					require.True(t, payload.Verify(stamp, r.Value[payload.StampSize:]))
+					require.True(t, payload.Verify(stamp, nil, r.Value[payload.StampSize:]))
 					require.EqualValues(t, uint32(syntheticProducer), stamp.Producer)
 				}
 			}

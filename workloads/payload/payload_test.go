@@ -140,19 +140,28 @@ func TestValueUsesWhatIsGiven(t *testing.T) {
 
 func TestStampRoundTrip(t *testing.T) {
 	for _, flags := range []uint32{0, FlagScrambled, 1 << 8, 1<<8 | FlagScrambled} {
-		rest := []byte("the rest of the value")
+		rest, key := []byte("the rest of the value"), []byte("key")
 		want := Stamp{Producer: 13_999, Number: -1, Due: math.MaxInt64, Flags: flags}
 		var dst [StampSize]byte
-		PutStamp(dst[:], want, rest)
+		PutStamp(dst[:], want, key, rest)
 		got, ok := ReadStamp(append(dst[:], rest...))
 		require.True(t, ok)
-		require.True(t, Verify(got, rest))
+		require.True(t, Verify(got, key, rest))
 		want.Sum = got.Sum
 		require.Equal(t, want, got)
 
-		require.False(t, Verify(got, append(rest, 0)))
+		require.False(t, Verify(got, key, append(rest, 0)))
+		require.False(t, Verify(got, nil, rest), "the key is summed up as well")
+		for name, change := range map[string]func(*Stamp){
+			"producer": func(s *Stamp) { s.Producer++ }, "number": func(s *Stamp) { s.Number++ },
+			"due": func(s *Stamp) { s.Due++ }, "flags": func(s *Stamp) { s.Flags ^= 1 << 20 },
+		} {
+			other := got
+			change(&other)
+			require.False(t, Verify(other, key, rest), "%s altered", name)
+		}
 		rest[3] ^= 1
-		require.False(t, Verify(got, rest))
+		require.False(t, Verify(got, key, rest))
 		_, ok = ReadStamp(dst[:StampSize-1])
 		require.False(t, ok, "too short")
 		dst[1] ^= 1
@@ -165,9 +174,9 @@ func TestStampRoundTrip(t *testing.T) {
 
 func FuzzReadStamp(f *testing.F) {
 	var dst [StampSize]byte
-	PutStamp(dst[:], Stamp{Producer: 1, Number: 2, Due: 3, Flags: FlagScrambled}, nil)
+	PutStamp(dst[:], Stamp{Producer: 1, Number: 2, Due: 3, Flags: FlagScrambled}, nil, nil)
 	f.Add(dst[:])
-	PutStamp(dst[:], Stamp{Producer: 1, Number: 2, Due: 3}, nil)
+	PutStamp(dst[:], Stamp{Producer: 1, Number: 2, Due: 3}, nil, nil)
 	f.Add(dst[:])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -175,9 +184,9 @@ func FuzzReadStamp(f *testing.F) {
 		if !ok {
 			return
 		}
-		if Verify(s, data[StampSize:]) {
+		if Verify(s, nil, data[StampSize:]) {
 			var again [StampSize]byte
-			PutStamp(again[:], s, data[StampSize:])
+			PutStamp(again[:], s, nil, data[StampSize:])
 			if !bytes.Equal(again[:], data[:StampSize]) {
 				t.Fatal("a stamp that was read is written differently")
 			}

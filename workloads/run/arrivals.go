@@ -126,7 +126,7 @@ func (r *receiver) ours(c *cell, a *Arrival, stamp payload.Stamp, received, star
 // sequence follows the order of one producer's messages in one partition. again: it arrived
 // before; late: a later one arrived before it.
 func (r *receiver) sequence(a *Arrival, s payload.Stamp) (again, late bool) {
-	seq := s.Number / int64(len(r.ledgers))
+	seq := s.Number
 	again, _ = r.ledgers[s.Producer].receive(seq)
 	if at := (place{a.Topic, a.Partition}); r.lastSeen == nil || at != r.lastPlace {
 		seen, ok := r.last[at]

@@ -263,12 +263,6 @@ func (c *conductor) sleepHard(at int64, early <-chan struct{}) {
 	}
 }
 
-// quiet is how long nothing may arrive, with the consumers at the end of their partitions,
-// before what is missing is taken to be lost. It is long because a leader shows consumers nothing
-// that its followers have not (the high watermark), and followers of a new topic may take seconds
-// to begin: with acks=0 or 1 messages are acknowledged before.
-const quiet = 15 * time.Second
-
 // arrived waits until every acked message was received, the consumers have nothing left to
 // read, or deadline. When the wait is cut short, what is missing is not known to be lost.
 func (c *conductor) arrived(deadline int64) {
@@ -283,7 +277,7 @@ func (c *conductor) arrived(deadline int64) {
 		if n := c.arrivals(); n != seen || c.lag() != 0 {
 			seen, since = n, now
 		}
-		if now-since >= int64(quiet) {
+		if now-since >= int64(c.spec.Quiet) {
 			return
 		}
 		if !c.sleepTick(tick.C) {

@@ -23,13 +23,10 @@ type stamping struct {
 	tag   uint32 // 31 bits
 }
 
-// tagShift makes room for payload's own flags.
-const tagShift = 1
-
 // newStamping settles what "auto" means; seed makes the tag.
 func newStamping(d *workloads.Definition, seed int64) (stamping, error) {
 	fits := d.Payload.Size >= payload.StampSize
-	s := stamping{tag: uint32(mix(uint64(seed)) >> (32 + tagShift))}
+	s := stamping{tag: uint32(mix(uint64(seed)) >> (32 + payload.TagShift))}
 	switch d.Payload.Stamp {
 	case "none":
 	case "header":
@@ -59,19 +56,13 @@ func mix(x uint64) uint64 {
 
 // read takes the stamp from a message; false when it has none or is not what was sent.
 func (s stamping) read(a *Arrival) (payload.Stamp, bool) {
-	at, rest := a.Value, a.Value
 	// A run without producers meets what others sent, stamped either way.
-	if a.Header != nil {
-		at = a.Header
-	} else if len(at) >= payload.StampSize {
-		rest = at[payload.StampSize:]
-	}
-	stamp, ok := payload.ReadStamp(at)
-	return stamp, ok && payload.Verify(stamp, rest)
+	stamp, _, intact := payload.Find(a.Header, a.Key, a.Value)
+	return stamp, intact
 }
 
 // mine reports whether a stamp has this run's tag.
-func (s stamping) mine(stamp payload.Stamp) bool { return stamp.Flags>>tagShift == s.tag }
+func (s stamping) mine(stamp payload.Stamp) bool { return stamp.Tag() == s.tag }
 
 // filler makes messages and fills them. It is immutable, so all load goroutines share it.
 type filler struct {
@@ -92,7 +83,7 @@ func newFiller(d *workloads.Definition, s stamping, wall int64) (*filler, error)
 	if err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
-	return &filler{source: source, stamping: s, flags: source.StampFlags() | s.tag<<tagShift, wall: wall,
+	return &filler{source: source, stamping: s, flags: source.StampFlags() | s.tag<<payload.TagShift, wall: wall,
 		size: d.Payload.Size, keySize: max(k.Size, 0)}, nil
 }
 
@@ -116,18 +107,18 @@ func (f *filler) messages(p Producer, n int) []*Message {
 	return list
 }
 
-// fill writes key, value and stamp of a message whose Number and Due are set.
+// fill writes key, value and stamp of a message whose Number, seq and Due are set.
 func (f *filler) fill(m *Message, producer int64) {
 	m.Key = f.source.Key(m.Key, m.Number)
 	m.Value = f.source.Value(m.Value, m.Number)
 	switch f.stamping.where {
 	case stampInValue:
-		payload.PutStamp(m.Value, f.stamp(m, producer), m.Value[payload.StampSize:])
+		payload.PutStamp(m.Value, f.stamp(m, producer), m.Key, m.Value[payload.StampSize:])
 	case stampInHeader:
-		payload.PutStamp(m.Header, f.stamp(m, producer), m.Value)
+		payload.PutStamp(m.Header, f.stamp(m, producer), m.Key, m.Value)
 	}
 }
 
 func (f *filler) stamp(m *Message, producer int64) payload.Stamp {
-	return payload.Stamp{Producer: uint32(producer), Number: m.Number, Due: f.wall + m.Due, Flags: f.flags}
+	return payload.Stamp{Producer: uint32(producer), Number: m.seq, Due: f.wall + m.Due, Flags: f.flags}
 }

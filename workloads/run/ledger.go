@@ -20,7 +20,9 @@ type chunk struct {
 // not grow with its length: only chunks with something missing are kept.
 var whole = new(chunk)
 
-// ledger knows, for one producer, which messages were acked and which arrived, exactly. The
+// ledger knows, for one producer, which messages were acked and which arrived, exactly. It takes two
+// bits a message of chunks with something missing, and 8 bytes a chunk of 1024: at 100 million
+// messages less than 1 MiB when everything arrives, 26 MiB when something is missing everywhere. The
 // load goroutine makes chunks ahead of sending, outcomes mark acked under the pool's lock,
 // consumers mark received without any lock, one goroutine retires.
 type ledger struct {
@@ -87,11 +89,22 @@ func (l *ledger) receive(seq int64) (again, known bool) {
 	return c.received[seq%chunkLen/64].Or(bit)&bit != 0, true
 }
 
-// retire lets go of the chunks at the front of which everything arrived.
+// retire lets go of the chunks of which everything arrived, also behind one with something missing.
 func (l *ledger) retire() {
 	table := *l.table.Load()
-	for ; l.retired < len(table) && table[l.retired].Load().full(); l.retired++ {
-		table[l.retired].Store(whole)
+	front := true
+	for i := l.retired; i < len(table); i++ {
+		c := table[i].Load()
+		if c == nil {
+			return // not sent yet
+		}
+		if c != whole && c.full() {
+			table[i].Store(whole)
+			c = whole
+		}
+		if front = front && c == whole; front {
+			l.retired = i + 1
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"os"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +59,64 @@ func TestLedgerRetiresWhatArrivedWhole(t *testing.T) {
 	require.False(t, known, "a number that was never sent")
 	_, known = l.receive(-1)
 	require.False(t, known)
+}
+
+// heap is what is in use, in bytes.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// 100 million messages (2 million by default), some of which are lost and some of which arrive twice:
+// every one is found, and the memory follows what is missing, not the length of the run.
+func TestLedgerIsBounded(t *testing.T) {
+	n := int64(2_000_000)
+	if os.Getenv("KBENCH_SOAK") == "1" {
+		n = 100_000_000
+	}
+	const step, lostEvery, againEvery = 1000, 9973, 7919
+	f := newFrame(1, true)
+	f.start.Store(0)
+	before := heap()
+	l := newLedger(f)
+	batch := make([]*Message, step)
+	for i := range batch {
+		batch[i] = &Message{}
+	}
+	var again, most int64
+	for seq := int64(0); seq < n; seq += step {
+		l.reach(seq + step - 1)
+		for i, m := range batch {
+			m.seq = seq + int64(i)
+			if m.seq%lostEvery == 5 {
+				continue
+			}
+			if twice, known := l.receive(m.seq); twice || !known {
+				t.Fatalf("number %d: again %v, known %v", m.seq, twice, known)
+			}
+			if back := m.seq - 3*chunkLen; m.seq%againEvery == 0 && back >= 0 && back%lostEvery != 5 {
+				twice, _ := l.receive(back)
+				require.True(t, twice, "number %d", back)
+				again++
+			}
+		}
+		l.ack(batch)
+		if seq%(256*step) == 0 { // four times a second, of a million
+			l.retire()
+		}
+		if seq%(n/4) == 0 {
+			most = max(most, heap()-before)
+		}
+	}
+	l.retire()
+	most = max(most, heap()-before)
+	lost := (n - 5 + lostEvery - 1) / lostEvery
+	require.Equal(t, lost, l.lost())
+	require.InDelta(t, n/againEvery, again, 10)
+	bound := lost*int64(chunkLen/4+64) + 3*8*n/chunkLen + 256*step/2 + 1<<20
+	require.Less(t, most, bound, "bytes for %d messages, %d of them missing", n, lost)
+	runtime.KeepAlive(l)
+	t.Logf("%d messages, %d lost: %d KiB at most, bound %d KiB", n, lost, most>>10, bound>>10)
 }

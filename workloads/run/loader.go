@@ -14,7 +14,6 @@ type leg struct {
 	schedule pace.Schedule
 	origin   int64 // instant its due times count from
 	count    int64 // messages, over all producers
-	first    int64 // number of its first message in the whole workload
 }
 
 // due is when the leg's i-th message is due, on the engine's clock.
@@ -83,7 +82,7 @@ func (l *loader) load(stop, ctx context.Context) {
 // open goes through one leg. It reads the clock once a run: the reading with which a run is
 // handed over also tells whether the next message was due by then. False when stopped.
 func (l *loader) open(stop context.Context, g *leg) bool {
-	l.next, l.seq = l.id, g.first/l.producers
+	l.next = l.id // seq runs on: a producer's messages are numbered without gaps
 	var now int64
 	for l.next < g.count {
 		due := g.due(l.next)

@@ -50,14 +50,12 @@ func steady(d *workloads.Definition, seed uint64) pace.Schedule {
 
 // openLegs lays out warm-up and measured phase from the instants they begin at, and gives the
 // length of the measured phase: shorter than asked for where the number of messages ends it.
-// Every producer's numbers run on from the warm-up, so its messages there are rounded up.
 func openLegs(d *workloads.Definition, begin, start int64) (legs []leg, length int64) {
 	warm := leg{schedule: steady(d, d.Seed+1), origin: begin}
 	if start > begin {
 		warm.count = warm.schedule.Count(start - begin)
 	}
-	p := int64(d.Producers.Count)
-	main := leg{schedule: measuredSchedule(d), origin: start, first: (warm.count + p - 1) / p * p}
+	main := leg{schedule: measuredSchedule(d), origin: start}
 	length, main.count = int64(d.Phases.Duration), d.Producers.Messages
 	if length > 0 {
 		main.count = main.schedule.Count(length)

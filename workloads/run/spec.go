@@ -52,6 +52,11 @@ type Spec struct {
 	// CloseTimeout bounds closing producers and consumers with Report, and Finish; 0: 15 s. After
 	// an interrupt each has 3 s at most.
 	CloseTimeout time.Duration
+	// Quiet is how long nothing may arrive, with the consumers at the end of their partitions,
+	// before what is missing is taken to be lost; 0: 15 s. It is long because a leader shows consumers
+	// nothing that its followers have not (the high watermark), and followers of a new topic may take
+	// seconds to begin: with acks=0 or 1 messages are acknowledged before.
+	Quiet time.Duration
 	// FailAfter is how long every message may fail before the run is given up; 0: 3 s.
 	FailAfter time.Duration
 	// MaxOpen bounds the messages open at once over all producers, and with them the engine's
@@ -92,6 +97,7 @@ const (
 	defaultInterruptDrain = 2 * time.Second
 	defaultCloseTimeout   = 15 * time.Second
 	defaultFailAfter      = 3 * time.Second
+	defaultQuiet          = 15 * time.Second
 	defaultInterval       = time.Second
 	defaultRun            = 128
 	defaultOpenMemory     = 256 << 20
@@ -124,6 +130,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	orDefault(&s.InterruptDrain, defaultInterruptDrain)
 	orDefault(&s.CloseTimeout, defaultCloseTimeout)
 	orDefault(&s.FailAfter, defaultFailAfter)
+	orDefault(&s.Quiet, defaultQuiet)
 	if d.Phases.Interval <= 0 {
 		d.Phases.Interval = defaultInterval
 	}

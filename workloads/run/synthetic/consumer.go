@@ -83,7 +83,7 @@ func (c *consumer) foreign(batch []run.Arrival, begin int64) []run.Arrival {
 	due := c.feed.Count(c.target.clock.Now() - begin + 1)
 	for ; c.fed < due; c.fed++ {
 		value := make([]byte, payload.StampSize+8)
-		payload.PutStamp(value, payload.Stamp{Number: c.fed, Due: 1}, value[payload.StampSize:])
+		payload.PutStamp(value, payload.Stamp{Number: c.fed, Due: 1}, nil, value[payload.StampSize:])
 		batch = append(batch, run.Arrival{Value: value})
 	}
 	return batch
