@@ -48,6 +48,19 @@ func partitionerNames() string {
 	return strings.Join(names, ", ")
 }
 
+// KeyPartitioners are the names of the partitioners that place every message with a key by that key
+// alone.
+func KeyPartitioners() []string { return []string{"classic", "crc32", "fnv1a", "hash", "murmur2"} }
+
+// KeyPartitioner is one of KeyPartitioners, nil for another name. Its Partition of a message for which
+// RequiresConsistency is true depends on the key and the number of partitions only.
+func KeyPartitioner(name string) Partitioner {
+	if !slices.Contains(KeyPartitioners(), name) {
+		return nil
+	}
+	return partitioners[name]()
+}
+
 func (c *Config) partitioner(topic string) Partitioner {
 	if c.Producer.NewPartitioner != nil {
 		return c.Producer.NewPartitioner(topic)

@@ -73,6 +73,26 @@ var operators = []string{"<=", ">=", "==", "!=", "<", ">", "="}
 // ParseThreshold reads METRIC OP NUMBER UNIT, e.g. "response.p99<20ms", "errors<0.1%",
 // "rate>=20k/s" or "lost=0". Spaces around the parts are allowed.
 func ParseThreshold(expression string) (Threshold, error) {
+	return parseThreshold(expression, unitsOf, unknownMetric)
+}
+
+// ParseCount reads a condition on one of the counts named: "lost=0".
+func ParseCount(expression string, metrics []string) (Threshold, error) {
+	known := func(name string) units {
+		if slices.Contains(metrics, name) {
+			return countUnits
+		}
+		return nil
+	}
+	return parseThreshold(expression, known, func(name string) error {
+		if near := settings.Nearest(name, metrics); near != "" {
+			return fmt.Errorf("%q is no metric; did you mean %s?", name, near)
+		}
+		return fmt.Errorf("%q is no metric; there are %s", name, strings.Join(metrics, ", "))
+	})
+}
+
+func parseThreshold(expression string, unitsOf func(string) units, unknown func(string) error) (Threshold, error) {
 	const most = 200
 	if len(expression) > most {
 		return Threshold{}, fmt.Errorf("a threshold of %d bytes is too long", len(expression))
@@ -84,7 +104,7 @@ func ParseThreshold(expression string) (Threshold, error) {
 	t := Threshold{Metric: metricName(strings.TrimSpace(expression[:at])), Expression: expression}
 	known := unitsOf(t.Metric)
 	if known == nil {
-		return Threshold{}, unknownMetric(t.Metric)
+		return Threshold{}, unknown(t.Metric)
 	}
 	rest := expression[at:]
 	for _, op := range operators {
