@@ -14,7 +14,10 @@ var builtIn embed.FS
 
 // Info tells what a built-in workload is for.
 type Info struct {
-	Name        string
+	Name string
+	// Question is the sentence the description begins with: what the workload answers.
+	Question string
+	// Description is all of it, with what its figures mean.
 	Description string
 }
 
@@ -28,6 +31,8 @@ func BuiltIn() []Info {
 		for _, a := range as {
 			if a.Key == "description" {
 				info.Description = strings.TrimSpace(a.Value.Text())
+				question, _, _ := strings.Cut(info.Description, "? ")
+				info.Question = strings.TrimSuffix(question, "?") + "?"
 			}
 		}
 		out = append(out, info)

@@ -21,6 +21,7 @@ type fakeConfig struct {
 	Producer struct {
 		RequiredAcks string `key:"requiredAcks" enum:"0,1,all"`
 		Idempotent   bool   `key:"idempotent"`
+		Compression  string `key:"compression" enum:"none,gzip,snappy,lz4,zstd"`
 		Flush        struct {
 			Messages  int           `key:"messages" unit:"messages"`
 			Bytes     int           `key:"bytes" unit:"bytes"`

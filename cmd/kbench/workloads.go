@@ -12,8 +12,9 @@ import (
 	"github.com/kbench/kbench/workloads"
 )
 
-const workloadsLong = `List the built-in workloads, print one as YAML to start your own from, or print the JSON
-Schema of workload files, in which every key stands with its type, default and meaning.`
+const workloadsLong = `List the built-in workloads by the question each answers, print one as YAML, with what its figures
+mean, to start your own from, or print the JSON Schema of workload files, in which every key stands
+with its type, default and meaning.`
 
 const workloadsExample = `  kbench workloads                        what there is
   kbench workloads quick > mine.yaml      a copy to change; run it with: kbench run mine.yaml
@@ -69,7 +70,7 @@ func unknownWorkload(name string) error {
 func listWorkloads(cmd *cobra.Command) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, i := range workloads.BuiltIn() {
-		for n, line := range wrap(i.Description, 72) {
+		for n, line := range wrap(i.Question, 72) {
 			name := ""
 			if n == 0 {
 				name = i.Name
