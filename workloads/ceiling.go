@@ -26,7 +26,7 @@ func (d *Definition) GeneratorHash() string {
 	return hashOf(effective,
 		[]string{"name", "description", "seed", "repeat", "thresholds", "validity", "phases", "consumers", "sweep"},
 		[]string{"topics.name", "topics.keep", "topics.config", "topics.replicationFactor",
-			"producers.rate", "producers.messages", "producers.pacer"})
+			"producers.rate", "producers.rateOf", "producers.messages", "producers.pacer"})
 }
 
 // ErrNoProducers is returned for a workload that only consumes: it has no ceiling of producing.
@@ -42,17 +42,19 @@ func (d Definition) ForCeiling(length time.Duration) (Definition, error) {
 	plain := Default()
 	d.Sweep, d.Thresholds, d.Repeat = nil, nil, 1
 	d.Producers.Rate, d.Producers.Messages, d.Producers.Schedule = 0, 0, plain.Producers.Schedule
+	d.Producers.RateOf, d.Times, d.timesFrom = plain.Producers.RateOf, nil, ""
 	d.Consumers = plain.Consumers
 	d.Topics.Name, d.Topics.Config, d.Topics.Keep, d.Topics.ReplicationFactor = "", nil, false, 1
 	d.Topics.Count = max(1, d.Topics.Count)
 	if length <= 0 {
 		length = ceilingDuration
-		if d.Phases.Duration > 0 {
-			length = min(length, d.Phases.Duration)
+		if whole := d.Phases.Length(); whole > 0 {
+			length = min(length, whole)
 		}
 	}
 	d.Phases.WarmUp, d.Phases.Duration = min(d.Phases.WarmUp, ceilingWarmUp), length
 	d.Phases.Drain = ceilingDrain
+	d.Phases.Named, d.Phases.CoolDown, d.Phases.Steady = nil, 0, false
 	// A saturated generator is busy, and its own watch over pauses waits for its turn.
 	d.Validity.MaxCPUShare, d.Validity.MaxPause = 0, 0
 	d.Client = slices.Clone(d.Client)

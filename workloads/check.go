@@ -30,6 +30,8 @@ func check(d *Definition, given map[string]settings.Value) settings.Problems {
 	c.consumers()
 	c.payload()
 	c.phases()
+	c.named()
+	c.steadyState()
 	c.validity()
 	c.thresholds()
 	return c.problems
@@ -88,6 +90,9 @@ func (c *checker) producers() {
 	p := c.Producers
 	c.count("producers.count", int64(p.Count), 0, 100_000)
 	c.within("producers.rate", p.Rate, 0, 1e9)
+	if all := p.Rate * p.Fleet(); all > 1e9 && p.Rate <= 1e9 {
+		c.add("producers.rate", "is %v for each of %d producers, which is above 1000000000 for all", p.Rate, p.Count)
+	}
 	c.count("producers.messages", p.Messages, 0, math.MaxInt64)
 	c.count("producers.run", int64(p.Run), 1, 1_000_000)
 	if p.Count == 0 && c.Consumers.Count == 0 {
@@ -117,6 +122,11 @@ func (c *checker) schedule() {
 		needsRate()
 	case "step":
 		c.steps()
+	case "replay":
+		c.replay()
+	}
+	if s.Kind == "replay" && rate > 0 {
+		c.add("producers.rate", "is not used by kind replay, which has its times in producers.schedule.file")
 	}
 	if (s.Kind == "ramp" || s.Kind == "step") && c.Phases.Duration == 0 {
 		c.add("producers.schedule.kind", "%s needs phases.duration", s.Kind)
@@ -124,7 +134,8 @@ func (c *checker) schedule() {
 	for _, key := range []struct {
 		name, kind string
 		used       bool
-	}{{"from", "ramp", s.From != 0}, {"steps", "step", len(s.Steps) > 0}, {"burstEvery", "burst", s.BurstEvery != 0}} {
+	}{{"from", "ramp", s.From != 0}, {"steps", "step", len(s.Steps) > 0}, {"burstEvery", "burst", s.BurstEvery != 0},
+		{"file", "replay", s.File != ""}} {
 		if key.used && s.Kind != key.kind {
 			c.add("producers.schedule."+key.name, "belongs to kind %s, and the kind is %s", key.kind, s.Kind)
 		}
@@ -179,15 +190,22 @@ func (c *checker) phases() {
 	c.wait("phases.duration", p.Duration, 0)
 	c.wait("phases.drain", p.Drain, time.Millisecond)
 	c.wait("phases.interval", p.Interval, 10*time.Millisecond)
-	if p.Duration == 0 && c.Producers.Messages == 0 {
+	c.wait("phases.coolDown", p.CoolDown, 0)
+	if p.CoolDown > 0 && c.Consumers.Count > 0 && c.Payload.Stamp == "none" {
+		c.add("phases.coolDown", "needs messages that can be told apart when consumers count them: payload.stamp is none")
+	}
+	if p.CoolDown > 0 && c.Producers.Messages > 0 && !c.Open() {
+		c.add("phases.coolDown", "needs phases.duration: in a closed loop producers.messages are all that is sent")
+	}
+	if p.Length() == 0 && c.Producers.Messages == 0 && c.Producers.Schedule.Kind != "replay" {
 		c.add("phases.duration", "is 0: the measured phase needs an end, here or by producers.messages")
 	}
 	// The default is no mistake of anybody's: a phase shorter than that has one window.
-	if p.Duration > 0 && p.Interval > p.Duration && p.Interval != Default().Phases.Interval {
+	if p.Length() > 0 && p.Interval > p.Length() && p.Interval != Default().Phases.Interval {
 		c.add("phases.interval", "is %s, longer than the measured phase", settings.FormatDuration(p.Interval))
 	}
 	const mostWindows = 1_000_000
-	if p.Interval > 0 && p.Duration/p.Interval > mostWindows {
+	if p.Interval > 0 && p.Length()/p.Interval > mostWindows {
 		c.add("phases.interval", "is %s, which makes more than %d windows", settings.FormatDuration(p.Interval), mostWindows)
 	}
 }
@@ -198,6 +216,8 @@ func (c *checker) validity() {
 	c.within("validity.maxLatenessShare", v.MaxLatenessShare, 0, 1)
 	c.within("validity.maxCpuShare", v.MaxCPUShare, 0, 1)
 	c.within("validity.maxStolenShare", v.MaxStolenShare, 0, 1)
+	c.within("validity.maxGcPauseShare", v.MaxGCPauseShare, 0, 1)
+	c.within("validity.maxHostCpuShare", v.MaxHostCPUShare, 0, 1)
 	c.wait("validity.maxLateness", v.MaxLateness, 0)
 	c.wait("validity.maxPause", v.MaxPause, 0)
 }
@@ -226,7 +246,7 @@ func (c *checker) thresholds() {
 // measurable refuses a condition on what this workload cannot tell.
 func (c *checker) measurable(t Threshold) error {
 	series, _ := t.Series()
-	closed := c.Producers.Rate == 0 && c.Producers.Schedule.Kind != "step" && !c.swept("producers.rate") && !c.swept("producers")
+	closed := !c.Open() && !c.swept("producers.rate") && !c.swept("producers") && !c.swept("phases.named")
 	switch {
 	case (series == "response" || series == "delay") && closed:
 		return fmt.Errorf("%q needs due times, hence producers.rate; without a rate, use service", t.Expression)

@@ -61,7 +61,7 @@ func (c *checker) onlyGroups() {
 func (c *checker) startAfter() {
 	r := c.Consumers
 	c.wait("consumers.startAfter", r.StartAfter, 0)
-	switch length := c.Phases.Duration; {
+	switch length := c.Phases.Length(); {
 	case r.StartAfter == 0:
 	case c.Producers.Count == 0:
 		c.add("consumers.startAfter", "needs producers: without them nothing is written meanwhile")
@@ -107,7 +107,7 @@ func (c *checker) changes() {
 // inTime refuses a change outside the time that consumers are there.
 func (c *checker) inTime(change Change) bool {
 	format := settings.FormatDuration
-	switch length := c.Phases.Duration; {
+	switch length := c.Phases.Length(); {
 	case change.At < c.Consumers.StartAfter:
 		c.add("consumers.changes", "%s: the consumers begin at %s", change, format(c.Consumers.StartAfter))
 	case change.At < 0:

@@ -8,7 +8,7 @@ func Default() Definition {
 	return Definition{
 		Seed:      1,
 		Topics:    Topics{Count: 1, Partitions: 6},
-		Producers: Producers{Count: 1, Schedule: Schedule{Kind: "constant"}, Form: "callback", Pacer: "auto", Run: 256},
+		Producers: Producers{Count: 1, RateOf: "all", Schedule: Schedule{Kind: "constant"}, Form: "callback", Pacer: "auto", Run: 256},
 		Consumers: Consumers{Groups: 1, Mode: "partition", Form: "batch", From: "run", Commit: "interval"},
 		Payload: Payload{
 			Size: 100, Compressibility: 0.5, Stamp: "auto",
@@ -20,6 +20,7 @@ func Default() Definition {
 		Validity: Validity{
 			MinRateShare: 0.99, MaxLateness: 2 * time.Millisecond, MaxLatenessShare: 0.1,
 			MaxCPUShare: 0.85, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
+			MaxGCPauseShare: 0.1, MaxHostCPUShare: 0.95,
 		},
 		Repeat: 1,
 	}

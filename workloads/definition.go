@@ -22,6 +22,7 @@ type Definition struct {
 	Consumers Consumers `key:"consumers"`
 	Payload   Payload   `key:"payload"`
 	Phases    Phases    `key:"phases"`
+	Record    Record    `key:"record"`
 	Validity  Validity  `key:"validity"`
 
 	Repeat     int      `key:"repeat" doc:"Executions of every point, interleaved in random order within blocks."`
@@ -33,12 +34,17 @@ type Definition struct {
 	// Client are the client settings given in the file and by --set, in order, still with their
 	// places, for the client's Config to take. They were checked against the client's schema.
 	Client []settings.Assignment `key:"-"`
+	// Times are the due times of a replayed schedule, in nanoseconds since the start of the measured
+	// phase, as read by Load and Check; see ReadTimes.
+	Times []int64 `key:"-"`
 	// Source is the file's text as given.
 	Source string `key:"-"`
 	// File names where Source came from, for errors.
 	File string `key:"-"`
 	// Overrides are the command line's changes, as written: "--set payload.size=100".
 	Overrides []string `key:"-"`
+
+	timesFrom string // the file that Times are from
 
 	// clientFields are the client's keys, to bring client settings into their canonical form.
 	clientFields []settings.Field
@@ -65,25 +71,29 @@ type Producers struct {
 	Count int `key:"count" doc:"Producer instances; 0 for a run that only consumes."`
 	// Rate is messages per second over all producers together; 0 means as fast as the bounds
 	// allow (closed loop).
-	Rate     float64  `key:"rate" unit:"messages/s" doc:"Messages a second over all producers together. 0: closed loop, as fast as the client's bounds allow; then there are no due times and no response series."`
+	Rate float64 `key:"rate" unit:"messages/s" doc:"Messages a second over all producers together (or of each, by rateOf). 0: closed loop, as fast as the client's bounds allow; then there are no due times and no response series."`
+	// RateOf says whose the rates and the schedule are.
+	RateOf   string   `key:"rateOf" enum:"all,each" doc:"Whose the rate and the schedule's other rates and times are. all: of all producers together, dealt out in turn so that they are even. each: of every producer; the rate of all is that times producers.count."`
 	Schedule Schedule `key:"schedule"`
 	// Messages ends the measured phase after that many messages; 0 means by Phases.Duration.
 	Messages        int64  `key:"messages" doc:"Messages in all after which the measured phase ends; 0: by phases.duration alone."`
 	ShareConnection bool   `key:"shareConnection" doc:"All producers share one client and its connections, instead of one each."`
 	Form            string `key:"form" enum:"callback,channels,sync,batch" doc:"Which form of the client sends. callback: asynchronous, outcomes by callback. channels: the same through the channels Input, Successes and Errors. sync: one message at a time per producer. batch: what is due goes as one list, by the batch producer; producer.batch.async is its mode."`
-	Pacer           string `key:"pacer" enum:"auto,sleep,nanosleep,spin" doc:"How a producer waits for the next due time."`
+	Pacer           string `key:"pacer" enum:"auto,sleep,nanosleep,spin" doc:"How a producer waits for the next due time. sleep: on the runtime's timers, up to a millisecond late. nanosleep: on a thread of its own, 40-100 us late. spin: never late, for a core each, which counts as CPU a message. auto: nanosleep with a core to spare beside the producers, spin from 20k/s a producer on with three, else sleep. What was used and how late it woke up is in the result."`
 	Run             int    `key:"run" unit:"messages" doc:"Most messages handed to the client in one call."`
 }
 
 // Schedule shapes the rate over time; see package pace.
 type Schedule struct {
-	Kind string `key:"kind" enum:"constant,ramp,step,burst,poisson" doc:"Shape of the rate over time."`
+	Kind string `key:"kind" enum:"constant,ramp,step,burst,poisson,replay" doc:"Shape of the rate over time. replay: the times of a file."`
 	// From is the rate a ramp starts from.
 	From float64 `key:"from" unit:"messages/s" doc:"ramp: the rate it starts from; it ends at producers.rate with the measured phase."`
 	// Steps are the rates of a step schedule, each for the same share of the measured phase.
 	Steps []float64 `key:"steps" unit:"messages/s" doc:"step: the rates, each for an equal share of the measured phase."`
 	// BurstEvery is the interval of a burst schedule.
 	BurstEvery time.Duration `key:"burstEvery" doc:"burst: distance between the starts of two bursts; all messages of one are due at its start."`
+	// File is where the times of a replayed schedule stand.
+	File string `key:"file" doc:"replay: a file of due times since the start of the measured phase, one a line, in seconds (0.0125) or with a unit (12.5ms), none before the one above it; lines that begin with # are remarks. In a workload file the path is relative to it, on the command line and in a sweep to the working directory. With phases.duration=0 the measured phase ends with the last of them. The warm-up has their mean rate."`
 }
 
 // Consumers is the consuming side of the load.
@@ -116,13 +126,22 @@ type Keys struct {
 	Skew float64 `key:"skew" doc:"zipf: the exponent s, above 1."`
 }
 
-// Phases is the run's course: warm-up, measured phase, drain.
+// Phases is the run's course: warm-up, measured phase, cool-down, drain.
 type Phases struct {
 	WarmUp   time.Duration `key:"warmUp" doc:"Load before the measured phase, not in any figure."`
 	Duration time.Duration `key:"duration" doc:"Length of the measured phase."`
+	Named    []Stage       `key:"named" doc:"Parts of the measured phase with figures of their own and, where given, rates of their own: {name: peak, for: 10s, rate: 5k}, on the command line as 'peak 10s 5k'. They follow each other and make up the measured phase, in place of duration; each is a multiple of interval long."`
+	CoolDown time.Duration `key:"coolDown" doc:"Load after the measured phase, not in its figures, so that its last messages are answered under load."`
+	Steady   bool          `key:"steady" doc:"Find where the figures became steady (MSER-5 with a test for a trend that is left) and leave out what was before, as a warm-up found. The figure looked at is, by interval, the mean response with a rate and the rate without. Without a steady state the run is invalid. Needs 50 intervals."`
 	// Drain bounds the wait, after the last due time, for outcomes and arrivals.
 	Drain    time.Duration `key:"drain" doc:"Longest wait after the measured phase for outcomes still open; what is open then is counted as unknown."`
 	Interval time.Duration `key:"interval" doc:"Length of one window of the timeline and of the HdrHistogram log."`
+}
+
+// Record says which figures are kept besides those of the whole.
+type Record struct {
+	PerProducer  bool `key:"perProducer" doc:"Keep counts and latencies of every producer instance, in a file of their own; about 3 KB of memory each."`
+	PerPartition bool `key:"perPartition" doc:"Keep counts and latencies of every partition that is written to, in a file of their own; about 3 KB of memory each."`
 }
 
 // Validity are the limits of the verdict.
@@ -133,4 +152,42 @@ type Validity struct {
 	MaxCPUShare      float64       `key:"maxCpuShare" doc:"Share of the CPU it may use above which the generator is too busy."`
 	MaxStolenShare   float64       `key:"maxStolenShare" doc:"Share of CPU time stolen by the hypervisor above which a run is invalid."`
 	MaxPause         time.Duration `key:"maxPause" doc:"Longest pause of the generator itself that is allowed."`
+	MaxGCPauseShare  float64       `key:"maxGcPauseShare" doc:"Longest pause of the generator's garbage collector that is allowed, as a share of response p99 (of service p99 without a rate). One of maxLateness always is. 0: any."`
+	MaxHostCPUShare  float64       `key:"maxHostCpuShare" doc:"Share of all the machine's CPU in use above which a run is warned of: generator and, on the same machine, brokers wait for processors then. 0: never."`
+}
+
+// Length is that of the measured phase; 0 when only a number of messages or a file of times ends it.
+func (p *Phases) Length() time.Duration {
+	if len(p.Named) == 0 {
+		return p.Duration
+	}
+	var sum time.Duration
+	for _, s := range p.Named {
+		sum += min(s.For, maxStage)
+	}
+	return sum
+}
+
+// Fleet is how many times the rates of the workload are sent at: 1, or once for each producer.
+func (p *Producers) Fleet() float64 {
+	if p.RateOf == "each" {
+		return float64(p.Count)
+	}
+	return 1
+}
+
+// Open says whether messages have due times.
+func (d *Definition) Open() bool {
+	switch {
+	case d.Producers.Count == 0:
+		return false
+	case d.Producers.Schedule.Kind == "step" || d.Producers.Schedule.Kind == "replay":
+		return true
+	}
+	for _, s := range d.Phases.Named {
+		if s.Rate > 0 {
+			return true
+		}
+	}
+	return d.Producers.Rate > 0
 }

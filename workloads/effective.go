@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"slices"
@@ -33,7 +34,11 @@ func (d *Definition) Effective() map[string]any {
 // load: name, description, seed, repeats, thresholds and limits of validity. Results with
 // equal hashes can be compared.
 func (d *Definition) Hash() string {
-	return hashOf(d.Effective(), []string{"name", "description", "seed", "repeat", "thresholds", "validity"}, []string{"topics.keep"})
+	effective := d.Effective()
+	if len(d.Times) > 0 { // the times are the work, wherever they stand
+		effective["producers.schedule.file"] = digest(d.Times)
+	}
+	return hashOf(effective, []string{"name", "description", "seed", "repeat", "thresholds", "validity"}, []string{"topics.keep"})
 }
 
 // hashOf is the hash of what is in effect, without the sections and the keys given.
@@ -51,6 +56,17 @@ func hashOf(effective map[string]any, sections, keys []string) string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
+}
+
+// digest identifies a list of times.
+func digest(times []int64) string {
+	h := sha256.New()
+	var ns [8]byte
+	for _, at := range times {
+		binary.BigEndian.PutUint64(ns[:], uint64(at))
+		h.Write(ns[:]) // a hash takes everything
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // clientInEffect is what the client assignments come to, a later one over an earlier.

@@ -73,19 +73,29 @@ func Load(name string, client ClientSchema, o Overrides) (*Definition, error) {
 	return Decode(name, data, client, o)
 }
 
-func readFile(path string) ([]byte, error) {
+// openRegular opens what can be read to an end.
+func openRegular(path string) (*os.File, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // only read
 	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() && info.Mode()&os.ModeNamedPipe == 0 {
+		err = errors.New("is not a file")
+	}
+	if err != nil {
+		_ = file.Close() // nothing was read
+		return nil, err
+	}
+	return file, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	file, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() && info.Mode()&os.ModeNamedPipe == 0 {
-		return nil, errors.New("is not a file")
-	}
+	defer func() { _ = file.Close() }() // only read
 	data, err := io.ReadAll(io.LimitReader(file, settings.MaxBytes+1))
 	if err != nil {
 		return nil, err

@@ -90,6 +90,19 @@ func parseFloat(text string) (float64, error) {
 	return f, err
 }
 
+// ParseRate reads messages a second as a field of that unit does: 5000, 5k, 1.5M.
+func ParseRate(text string) (float64, error) {
+	number, scale, err := Field{Unit: "messages/s"}.split(text)
+	if err != nil {
+		return 0, err
+	}
+	x, err := parseFloat(number)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no rate; write it like 20000 or 20k", clip(text))
+	}
+	return x * float64(scale), nil
+}
+
 // scaledInt is number × scale when that is whole: 1.5M is 1500000, 1.5 is refused.
 func scaledInt(number string, scale int64) (int64, error) {
 	n, err := scaledWhole(number, scale)

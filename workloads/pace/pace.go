@@ -9,6 +9,7 @@ package pace
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -144,26 +145,36 @@ func (b burst) Rate(at int64) float64 { return b.even.Rate(at) }
 // steps is a constant schedule after another.
 type steps struct {
 	parts []Schedule
-	each  int64
-	// before[k] is the number of messages due before part k.
-	before []int64
+	// starts[k] is when part k begins, and before[k] the number of messages due before it.
+	starts, before []int64
 }
 
 // Steps runs at each of the rates in turn, for the same time each, and stays at the last one.
 // Every step begins with a message of its own at its first instant, so that a step's count is
 // its rate × each rounded up. A rate of 0 is a pause.
 func Steps(rates []float64, each time.Duration) Schedule {
-	if len(rates) == 0 || each <= 0 {
+	lengths := make([]time.Duration, len(rates))
+	for i := range lengths {
+		lengths[i] = each
+	}
+	return Stages(rates, lengths)
+}
+
+// Stages is Steps with a length for each rate. Lists of different lengths, an empty one, and a
+// length of 0 or less have no messages.
+func Stages(rates []float64, lengths []time.Duration) Schedule {
+	if len(rates) == 0 || len(rates) != len(lengths) || slices.Min(lengths) <= 0 {
 		return nothing{}
 	}
-	s := steps{each: int64(each)}
-	sum := int64(0)
+	var s steps
+	var start, sum int64
 	for k, rate := range rates {
 		part := Constant(rate)
 		s.parts = append(s.parts, part)
-		s.before = append(s.before, sum)
+		s.starts, s.before = append(s.starts, start), append(s.before, sum)
 		if k < len(rates)-1 {
-			sum += min(part.Count(s.each), math.MaxInt64-sum)
+			sum += min(part.Count(int64(lengths[k])), math.MaxInt64-sum)
+			start += min(int64(lengths[k]), math.MaxInt64-start)
 		}
 	}
 	return s
@@ -175,7 +186,7 @@ func (s steps) Due(i int64) int64 {
 	for k > 0 && s.before[k] > i {
 		k--
 	}
-	due, start := s.parts[k].Due(i-s.before[k]), int64(k)*s.each
+	due, start := s.parts[k].Due(i-s.before[k]), s.starts[k]
 	if due > Never-start {
 		return Never
 	}
@@ -187,14 +198,19 @@ func (s steps) Count(d int64) int64 {
 		return 0
 	}
 	k := s.part(d - 1)
-	n := s.parts[k].Count(d - int64(k)*s.each)
+	n := s.parts[k].Count(d - s.starts[k])
 	return s.before[k] + min(n, math.MaxInt64-s.before[k])
 }
 
 func (s steps) Rate(at int64) float64 { return s.parts[s.part(at)].Rate(0) }
 
+// part is the last one that has begun.
 func (s steps) part(at int64) int {
-	return int(min(max(at, 0)/s.each, int64(len(s.parts)-1)))
+	k := len(s.parts) - 1
+	for k > 0 && s.starts[k] > at {
+		k--
+	}
+	return k
 }
 
 // shard is every P-th message of a schedule.

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestCheck7ExactDueTimes(t *testing.T) {
+func TestCheck07ExactDueTimes(t *testing.T) {
 	for _, row := range []struct {
 		says   string
 		rate   float64
@@ -33,7 +33,7 @@ func TestCheck7ExactDueTimes(t *testing.T) {
 	}
 }
 
-func TestCheck7MeanRate(t *testing.T) {
+func TestCheck07MeanRate(t *testing.T) {
 	for _, rate := range []float64{1, 7, 1_000, 14_000, 100_000} {
 		for _, over := range []time.Duration{time.Second * 10, time.Minute, time.Hour} {
 			got := float64(Constant(rate).Count(int64(over))) / over.Seconds()
@@ -42,7 +42,7 @@ func TestCheck7MeanRate(t *testing.T) {
 	}
 }
 
-func TestCheck7ManyProducersAreEven(t *testing.T) {
+func TestCheck07ManyProducersAreEven(t *testing.T) {
 	const producers = 14_000
 	whole := Constant(producers * 1)
 	per10ms := make([]int, 300)
@@ -211,9 +211,9 @@ func TestPoissonCountsAreDispersed(t *testing.T) {
 	}
 }
 
-// TestCheck6MM1 runs the arrivals through one exponential server (Lindley's recursion) and
+// TestCheck06MM1 runs the arrivals through one exponential server (Lindley's recursion) and
 // compares with the closed form −ln(1−q)/(μ−λ).
-func TestCheck6MM1(t *testing.T) {
+func TestCheck06MM1(t *testing.T) {
 	const n = 1_000_000
 	s, service := Poisson(800, 11), rand.New(rand.NewPCG(5, 6))
 	times := make([]float64, n)
@@ -277,5 +277,41 @@ func BenchmarkDue(b *testing.B) {
 				i++
 			}
 		})
+	}
+}
+
+func TestStages(t *testing.T) {
+	s := Stages([]float64{10, 1000, 1}, []time.Duration{time.Second, 2 * time.Second, time.Second})
+	require.EqualValues(t, 10+2000+1, s.Count(4e9))
+	require.EqualValues(t, 10, s.Count(1e9))
+	require.EqualValues(t, 1e9, s.Due(10), "every stage begins with a message of its own")
+	require.EqualValues(t, 3e9, s.Due(2010))
+	require.EqualValues(t, 4e9, s.Due(2011), "the last rate stays")
+	for at, rate := range map[int64]float64{-1: 10, 0: 10, 1e9 - 1: 10, 1e9: 1000, 3e9: 1, 1e12: 1} {
+		require.Equal(t, rate, s.Rate(at), at)
+	}
+	require.Zero(t, Stages([]float64{1, 2}, []time.Duration{1}).Count(1e9))
+	require.Zero(t, Stages([]float64{1, 2}, []time.Duration{1, 0}).Count(1e9))
+	require.Zero(t, Stages(nil, nil).Count(1e9))
+}
+
+func TestReplay(t *testing.T) {
+	s := Replay([]int64{0, 5, 5, 20})
+	require.EqualValues(t, []int64{0, 0, 5, 5, 20, Never}, []int64{s.Due(-1), s.Due(0), s.Due(1), s.Due(2), s.Due(3), s.Due(4)})
+	require.EqualValues(t, []int64{0, 1, 1, 3, 3, 4}, []int64{s.Count(0), s.Count(1), s.Count(5), s.Count(6), s.Count(20), s.Count(21)})
+	require.InEpsilon(t, 4/20e-9, s.Rate(0), 1e-9)
+	require.Zero(t, s.Rate(21))
+	require.Zero(t, Replay(nil).Count(Never))
+	require.Positive(t, Replay([]int64{0}).Rate(0))
+
+	three := Each(s, 3)
+	require.EqualValues(t, []int64{0, 0, 0, 5, 20, Never}, []int64{three.Due(-5), three.Due(0), three.Due(2), three.Due(3), three.Due(11), three.Due(12)})
+	require.EqualValues(t, []int64{3, 9, 12}, []int64{three.Count(1), three.Count(6), three.Count(21)})
+	require.InEpsilon(t, 3*s.Rate(0), three.Rate(0), 1e-9)
+	require.EqualValues(t, math.MaxInt64, Each(Constant(1e9), 1000).Count(math.MaxInt64))
+	require.Equal(t, s, Each(s, 1))
+	for p := range 3 {
+		mine := Shard(three, p, 3)
+		require.EqualValues(t, []int64{0, 5, 5, 20, Never}, []int64{mine.Due(0), mine.Due(1), mine.Due(2), mine.Due(3), mine.Due(4)}, "every producer follows it whole")
 	}
 }

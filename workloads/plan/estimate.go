@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -59,10 +60,25 @@ func bytes(n int64, p workloads.Payload) int64 {
 	return n * size
 }
 
-// meanRate is the mean over the measured phase, and the rate of the warm-up.
-func meanRate(d *workloads.Definition) (measured, warmUp float64) {
+// meanRate is the mean over the measured phase, and the rate of warm-up and cool-down, over all
+// producers.
+func meanRate(d *workloads.Definition) (measured, around float64) {
+	measured, around = givenRate(d)
+	return measured * d.Producers.Fleet(), around * d.Producers.Fleet()
+}
+
+// givenRate is meanRate as the definition has it.
+func givenRate(d *workloads.Definition) (measured, around float64) {
 	p := d.Producers
+	if len(d.Phases.Named) > 0 {
+		return namedRate(d)
+	}
 	switch p.Schedule.Kind {
+	case "replay":
+		if n := len(d.Times); n > 0 {
+			mean := float64(n) / time.Duration(max(d.Times[n-1], 1)).Seconds()
+			return mean, mean
+		}
 	case "ramp":
 		return (p.Schedule.From + p.Rate) / 2, p.Rate
 	case "step":
@@ -75,32 +91,52 @@ func meanRate(d *workloads.Definition) (measured, warmUp float64) {
 	return p.Rate, p.Rate
 }
 
+func namedRate(d *workloads.Definition) (mean, highest float64) {
+	for _, s := range d.Phases.Named {
+		rate := cmp.Or(s.Rate, d.Producers.Rate)
+		mean += rate * float64(s.For) / float64(d.Phases.Length())
+		highest = max(highest, rate)
+	}
+	return mean, highest
+}
+
 // messages are those of one run; known is false in a closed loop without a number.
 func messages(d *workloads.Definition) (n int64, known bool) {
 	if d.Producers.Count == 0 {
 		return 0, true
 	}
-	measured, warmUp := meanRate(d)
+	measured, around := meanRate(d)
 	if measured == 0 {
 		return d.Producers.Messages, d.Producers.Messages > 0
 	}
-	count := measured * d.Phases.Duration.Seconds()
-	if most := float64(d.Producers.Messages); most > 0 && (d.Phases.Duration == 0 || most < count) {
+	count := measured * measuredLength(d).Seconds()
+	if n := float64(len(d.Times)) * d.Producers.Fleet(); n > 0 && n < count {
+		count = n
+	}
+	if most := float64(d.Producers.Messages); most > 0 && (d.Phases.Length() == 0 || most < count) {
 		count = most
 	}
-	return int64(math.Round(count + warmUp*d.Phases.WarmUp.Seconds())), true
+	return int64(math.Round(count + around*(d.Phases.WarmUp+d.Phases.CoolDown).Seconds())), true
+}
+
+// measuredLength is that of the measured phase, as far as its length is given.
+func measuredLength(d *workloads.Definition) time.Duration {
+	if n := len(d.Times); n > 0 && d.Phases.Length() == 0 {
+		return time.Duration(d.Times[n-1]) + 1
+	}
+	return d.Phases.Length()
 }
 
 // length is the time of the phases.
 func length(d *workloads.Definition) time.Duration {
-	measured := d.Phases.Duration
+	measured := measuredLength(d)
 	if rate, _ := meanRate(d); rate > 0 && d.Producers.Messages > 0 {
 		by := time.Duration(min(float64(d.Producers.Messages)/rate*1e9, math.MaxInt64/4))
 		if measured == 0 || by < measured {
 			measured = by
 		}
 	}
-	return d.Phases.WarmUp + measured
+	return d.Phases.WarmUp + measured + d.Phases.CoolDown
 }
 
 // String is the plan for people: points, order and estimate.
