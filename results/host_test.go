@@ -49,12 +49,13 @@ func TestCgroupLimits(t *testing.T) {
 }
 
 func TestHostTicks(t *testing.T) {
-	all, stolen := hostTicks(files(map[string]string{"proc/stat": "cpu  10 20 30 40 50 60 70 8 9 1\ncpu0 1\n"}))
+	all, idle, stolen := hostTicks(files(map[string]string{"proc/stat": "cpu  10 20 30 40 50 60 70 8 9 1\ncpu0 1\n"}))
 	require.EqualValues(t, 288, all)
+	require.EqualValues(t, 90, idle, "idle and waiting for a disk")
 	require.EqualValues(t, 8, stolen)
 	for _, bad := range []string{"", "cpu 1 2\n", "cpu a b c d e f g h\n", "intr 1 2 3 4 5 6 7 8 9\n"} {
-		all, stolen = hostTicks(files(map[string]string{"proc/stat": bad}))
-		require.Zero(t, all+stolen, bad)
+		all, idle, stolen = hostTicks(files(map[string]string{"proc/stat": bad}))
+		require.Zero(t, all+idle+stolen, bad)
 	}
 }
 

@@ -168,6 +168,74 @@ type Run struct {
 	Lags     string `json:"lags,omitempty"`
 	// Events are marks on the time axis: faults, rebalances, leader moves, pauses.
 	Events []Event `json:"events,omitempty"`
+	// Phases are the parts of the run in order, each with figures of its own: the warm-up, the
+	// measured phase or the named phases it is made of, the cool-down.
+	Phases []Phase `json:"phases,omitempty"`
+	// Steady says where the figures became steady; nil when nobody asked.
+	Steady *Steady `json:"steady,omitempty"`
+	// LittlesLaw is a check of the figures against each other; nil where it says nothing.
+	LittlesLaw *LittlesLaw `json:"littlesLaw,omitempty"`
+	// Parts say how producers and partitions differed, where the workload asks for that.
+	Parts []Parts `json:"parts,omitempty"`
+}
+
+// Names of the phases that are not named by the workload; they are the kinds as well.
+const (
+	PhaseWarmUp   = "warm-up"
+	PhaseMeasure  = "measure"
+	PhaseCoolDown = "cool-down"
+)
+
+// Phase is a part of a run with the figures of the messages that were due in it.
+type Phase struct {
+	Name string `json:"name"`
+	// Kind is PhaseMeasure of what is in the run's figures, PhaseWarmUp or PhaseCoolDown of what is not.
+	Kind     string `json:"kind"`
+	StartNs  int64  `json:"startNs"` // since the run's StartedAt; negative in the warm-up
+	LengthNs int64  `json:"lengthNs"`
+	// Counts and Series are of messages that were due in the phase; arrivals and requests are of the
+	// phase they came in, and those of warm-up and cool-down are not kept.
+	Counts PhaseCounts       `json:"counts"`
+	Rates  Rates             `json:"rates"`
+	Series map[string]Series `json:"series"`
+}
+
+// PhaseCounts are those of Counts that can be told by phase.
+type PhaseCounts struct {
+	Attempted int64 `json:"attempted"`
+	Acked     int64 `json:"acked"`
+	Failed    int64 `json:"failed"`
+	Unknown   int64 `json:"unknown"`
+	Received  int64 `json:"received,omitempty"`
+}
+
+// Steady is what was found when a steady state was looked for.
+type Steady struct {
+	Found bool `json:"found"`
+	// Figure is what was looked at, interval by interval.
+	Figure string `json:"figure"`
+	// AfterNs is how much of the load came before the steady state and is left out of the figures, as
+	// the phase "settling"; the run's StartedAt is after it.
+	AfterNs int64 `json:"afterNs,omitempty"`
+	// Value is the mean of the figure in the steady state, of the second half when there was none,
+	// and Drift by how much of it the figure still rose from beginning to end.
+	Value float64 `json:"value"`
+	Drift float64 `json:"drift"`
+	// Reason is why none was found.
+	Reason string `json:"reason,omitempty"`
+}
+
+// LittlesLaw holds messages in flight, counted as they go in and come out, against rate × mean
+// service time, which come from the histograms. It is of the whole measured phase.
+type LittlesLaw struct {
+	// InFlight is the mean number of messages in flight. While a run of messages is being handed over
+	// nobody knows how many of it are, so that there is a most as well.
+	InFlight         float64 `json:"inFlight"`
+	InFlightMost     float64 `json:"inFlightMost"`
+	RateTimesService float64 `json:"rateTimesService"`
+	// Holds is false when rate × service is out of this range by more than 5 % and what the ends of
+	// the phase can account for: then the figures contradict each other.
+	Holds bool `json:"holds"`
 }
 
 // Counts are messages. Attempted = Acked + Failed + Unknown, always.
@@ -228,8 +296,12 @@ type Generator struct {
 	StolenShare     float64 `json:"stolenShare"` // of all CPU time, by the hypervisor
 	// PauseMaxNs is the longest time the whole process stood still, as seen by a thread that
 	// only sleeps and reads the clock.
-	PauseMaxNs  int64 `json:"pauseMaxNs"`
-	LatenessP99 int64 `json:"latenessP99Ns"` // of the pacer waking up
+	PauseMaxNs    int64  `json:"pauseMaxNs"`
+	LatenessP99   int64  `json:"latenessP99Ns"`           // of the pacer waking up
+	LatenessMaxNs int64  `json:"latenessMaxNs,omitempty"` // the same
+	Pacer         string `json:"pacer,omitempty"`         // sleep, nanosleep or spin; empty in a closed loop
+	// HostCPUShare is how busy the whole machine was, of all its processors; 0 where that is not known.
+	HostCPUShare float64 `json:"hostCpuShare,omitempty"`
 	// CeilingPerSecond is what the generator can do for this load with no cluster behind it,
 	// messages/s; 0 when that was not known. See Ceiling.
 	CeilingPerSecond float64 `json:"ceilingPerSecond,omitempty"`
@@ -260,6 +332,11 @@ type Topic struct {
 	LeadersAfter      []int32           `json:"leadersAfter,omitempty"`
 	ISRBefore         []int             `json:"isrBefore,omitempty"` // in-sync replicas per partition
 	ISRAfter          []int             `json:"isrAfter,omitempty"`
+	// LeadersMoved and ISRShrunk are partitions that had another leader, or fewer in-sync replicas
+	// than before, at some moment of the run, though perhaps not after it. Topics are looked at once
+	// a second.
+	LeadersMoved int `json:"leadersMoved,omitempty"`
+	ISRShrunk    int `json:"isrShrunk,omitempty"`
 }
 
 // Verdict says whether the measurement can be trusted. It never judges the cluster.

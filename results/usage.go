@@ -25,9 +25,9 @@ type Usage struct {
 	// GCCycles and GCPause are the collector's: finished cycles and the sum of their pauses.
 	GCCycles int64
 	GCPause  time.Duration
-	// HostCPU and Stolen are CPU time of the whole machine, in ticks: all of it, and what the
-	// hypervisor gave to others. 0 outside Linux.
-	HostCPU, Stolen int64
+	// HostCPU, HostIdle and Stolen are CPU time of the whole machine, in ticks: all of it, what was
+	// not used, and what the hypervisor gave to others. 0 outside Linux.
+	HostCPU, HostIdle, Stolen int64
 
 	pauses   []gcPause
 	counts   []uint64  // of runtime/metrics' pauses
@@ -50,7 +50,7 @@ const (
 func ReadUsage() Usage {
 	u := Usage{At: time.Now()}
 	u.CPU, u.MaxRSSBytes = processUsage()
-	u.HostCPU, u.Stolen = hostTicks(os.DirFS("/"))
+	u.HostCPU, u.HostIdle, u.Stolen = hostTicks(os.DirFS("/"))
 	var gc debug.GCStats
 	debug.ReadGCStats(&gc)
 	u.GCCycles, u.GCPause = gc.NumGC, gc.PauseTotal
@@ -91,6 +91,7 @@ func (u Usage) Since(earlier Usage) Generator {
 	}
 	if ticks := u.HostCPU - earlier.HostCPU; ticks > 0 {
 		g.StolenShare = max(0, float64(u.Stolen-earlier.Stolen)/float64(ticks))
+		g.HostCPUShare = min(1, max(0, 1-float64(u.HostIdle-earlier.HostIdle)/float64(ticks)))
 	}
 	return g
 }
@@ -136,22 +137,25 @@ func CPUAvailable() float64 {
 
 // hostTicks reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
 // steal; what follows is contained in user already.
-func hostTicks(root fs.FS) (all, stolen int64) {
+func hostTicks(root fs.FS) (all, idle, stolen int64) {
 	data, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
-		return 0, 0
+		return 0, 0, 0
 	}
 	line, _, _ := strings.Cut(string(data), "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0, 0
+		return 0, 0, 0
 	}
-	for _, f := range fields[1:9] {
+	for i, f := range fields[1:9] {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
-			return 0, 0
+			return 0, 0, 0
 		}
 		all, stolen = all+n, n
+		if i == 3 || i == 4 { // idle, and waiting for a disk
+			idle += n
+		}
 	}
-	return all, stolen
+	return all, idle, stolen
 }
