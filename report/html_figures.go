@@ -28,6 +28,7 @@ type runPage struct {
 	Reasons    []string
 	Facts      []labelled
 	Latencies  *table
+	Phases     *table // nil when there is only one
 	Thresholds []thresholdLine
 	Events     []string
 }
@@ -106,10 +107,11 @@ func newRunPage(run *results.Run) runPage {
 	if b := batchLine(run.Batches); b != "" {
 		r.Facts = append(r.Facts, labelled{"batches", b})
 	}
+	r.Facts = append(r.Facts, insightFacts(run)...)
 	for i, e := range errorsOf(run) {
 		r.Facts = append(r.Facts, labelled{map[bool]string{true: "errors"}[i == 0], e})
 	}
-	r.Latencies = latencyTable(run)
+	r.Latencies, r.Phases = latencyTable(run), phaseTable(run)
 	for _, th := range run.Thresholds {
 		r.Thresholds = append(r.Thresholds, thresholdLine{th.Held, thresholdText(th)})
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/kbench/kbench/results"
@@ -127,6 +128,18 @@ func (m *markdown) run(run *results.Run) {
 		var rows [][]string
 		for _, r := range t.Rows {
 			rows = append(rows, r.Cells)
+		}
+		m.table(t.Head, 1, rows)
+	}
+	if t := phaseTable(run); t != nil {
+		m.line(md("Phases; latencies are of "+headline(run)) + ":")
+		var rows [][]string
+		for _, r := range t.Rows {
+			cells := slices.Clone(r.Cells)
+			if !r.Strong {
+				cells[0] += " (not in the figures)"
+			}
+			rows = append(rows, cells)
 		}
 		m.table(t.Head, 1, rows)
 	}

@@ -22,10 +22,14 @@ func (t *terminal) run(p *point, run *results.Run) {
 	for _, n := range notesOf(run) {
 		t.fact("", faint, n)
 	}
+	t.phases(run)
 	t.println("")
 	t.fact("generator", "", generatorLine(run.Generator))
 	if b := batchLine(run.Batches); b != "" {
 		t.fact("batches", "", b)
+	}
+	for _, f := range insightFacts(run) {
+		t.fact(f.Label, "", f.Text)
 	}
 	label := "errors"
 	for _, e := range errorsOf(run) {
@@ -195,9 +199,12 @@ func generatorLine(g results.Generator) string {
 	}
 	parts := []string{cpu + " cores", duration(g.CPUNsPerMessage) + "/message",
 		fmt.Sprintf("GC %s× (max %s)", count(g.GCCycles), duration(float64(g.GCPauseMaxNs))),
-		"lateness p99 " + duration(float64(g.LatenessP99))}
+		latenessText(g)}
 	if g.PauseMaxNs > 0 {
 		parts = append(parts, "longest pause "+duration(float64(g.PauseMaxNs)))
+	}
+	if g.HostCPUShare > 0 {
+		parts = append(parts, "machine "+share(g.HostCPUShare)+" busy")
 	}
 	if g.StolenShare > 0 {
 		parts = append(parts, "stolen "+share(g.StolenShare))
@@ -209,6 +216,18 @@ func generatorLine(g results.Generator) string {
 		parts = append(parts, memory(g.MaxRSSBytes)+" RSS")
 	}
 	return strings.Join(parts, " · ")
+}
+
+// latenessText is how late the pacers woke up, and which they were.
+func latenessText(g results.Generator) string {
+	text := "lateness p99 " + duration(float64(g.LatenessP99))
+	if g.LatenessMaxNs > 0 {
+		text += ", max " + duration(float64(g.LatenessMaxNs))
+	}
+	if g.Pacer != "" {
+		text += " (" + g.Pacer + ")"
+	}
+	return text
 }
 
 // batchLine is what the producers' requests looked like; empty when there were none.

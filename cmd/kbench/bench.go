@@ -190,7 +190,9 @@ func (b *bench) keep(x plan.Execution, out *run.Outcome) error {
 
 // write writes the files of a run beside the result.
 func (b *bench) write(point *results.Point, out *run.Outcome) error {
-	return errors.Join(b.dir.WriteRun(point, &out.Run, out.Windows), b.dir.WriteLags(point, &out.Run, out.Lags))
+	return errors.Join(b.dir.WriteRun(point, &out.Run, out.Windows), b.dir.WriteLags(point, &out.Run, out.Lags),
+		b.dir.WriteParts(point, &out.Run, results.ByProducer, out.Parts.Producers),
+		b.dir.WriteParts(point, &out.Run, results.ByPartition, out.Parts.Partitions))
 }
 
 func (b *bench) save() error { return b.dir.Save(b.result) }

@@ -85,7 +85,7 @@ func (r *receiver) one(c *cell, a *Arrival, received, start int64) {
 	case !r.stamping.mine(stamp) || int64(stamp.Producer) >= int64(len(r.ledgers)):
 		r.found.foreign++
 	default:
-		r.ours(c, a, stamp, received, start)
+		r.ours(c, a, stamp, received)
 	}
 }
 
@@ -103,11 +103,11 @@ func (r *receiver) stranger(c *cell, stamp payload.Stamp, stamped bool, received
 }
 
 // ours takes down an arrival of this run's own message.
-func (r *receiver) ours(c *cell, a *Arrival, stamp payload.Stamp, received, start int64) {
+func (r *receiver) ours(c *cell, a *Arrival, stamp payload.Stamp, received int64) {
 	r.arrived++
 	again, late := r.sequence(a, stamp)
 	due := stamp.Due - r.wall
-	if due < start {
+	if r.rec.frame.side(due) != within {
 		return
 	}
 	r.found.received++

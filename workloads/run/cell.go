@@ -34,6 +34,8 @@ type cell struct {
 type counts struct {
 	acked, failed, unknown, received int64
 	ackedBytes                       int64
+	// answered are the messages whose acknowledgement came in the window, whenever they were due.
+	answered, answeredBytes int64
 }
 
 // requests is one request series.
@@ -82,6 +84,8 @@ func (c *cell) merge(from *cell) {
 	c.unknown += from.unknown
 	c.received += from.received
 	c.ackedBytes += from.ackedBytes
+	c.answered += from.answered
+	c.answeredBytes += from.answeredBytes
 	c.lateness = max(c.lateness, from.lateness)
 }
 

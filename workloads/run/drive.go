@@ -50,6 +50,7 @@ func (e *engine) drive(ctx context.Context) error {
 
 	c.measure(k)
 	c.measuredEnds()
+	c.coolDown(k)
 	c.drained(k)
 	c.endReader()
 	cutAt := c.clock.Now()
@@ -81,10 +82,10 @@ func (c *conductor) summon() error {
 func (c *conductor) lay() {
 	p := &c.def.Producers
 	lead := 5*time.Millisecond + time.Duration(p.Count)*5*time.Microsecond
-	warmUp := int64(c.def.Phases.WarmUp)
+	warmUp, coolDown := int64(c.def.Phases.WarmUp), int64(c.def.Phases.CoolDown)
 	begin := c.clock.Now() + int64(lead)
 	start := begin + warmUp
-	length := int64(c.def.Phases.Duration)
+	length := int64(c.def.Phases.Length())
 	if c.frame.open {
 		c.course.legs, length = openLegs(c.def, begin, start)
 	} else if p.Messages > 0 && p.Count > 0 {
@@ -93,6 +94,10 @@ func (c *conductor) lay() {
 	}
 	if length > 0 {
 		c.frame.end.Store(start + length)
+		if coolDown > 0 {
+			c.frame.cool.Store(start + length)
+			c.frame.last.Store(start + length + coolDown)
+		}
 	}
 	c.frame.start.Store(start)
 }
@@ -118,15 +123,15 @@ func (c *conductor) measure(k *keeper) {
 		return
 	}
 	c.spec.Target.Mark(c.drain, MeasureStart)
-	c.edges[0] = results.ReadUsage()
-	k.enter(PhaseMeasure, c.def.Phases.Duration)
+	c.edges[0], c.flows[0] = results.ReadUsage(), c.flow(c.clock.Now())
+	k.enter(PhaseMeasure, c.def.Phases.Length())
 	finished := c.finished()
 	if !c.sleep(c.frame.end.Load(), finished) {
 		c.breakOff()
 	} else if now := c.clock.Now(); finished != nil && now < c.frame.end.Load() {
 		c.endAtLast(now)
 	}
-	c.edges[1] = results.ReadUsage()
+	c.edges[1], c.flows[1] = results.ReadUsage(), c.flow(c.clock.Now())
 	c.spec.Target.Mark(c.drain, MeasureEnd)
 }
 
@@ -219,6 +224,17 @@ func (c *conductor) breakOff() {
 	now := c.clock.Now()
 	c.frame.end.Store(max(min(now, c.frame.end.Load()), c.frame.start.Load()))
 	c.ended = c.err.Error()
+}
+
+// coolDown waits while the load goes on after the measured phase.
+func (c *conductor) coolDown(k *keeper) {
+	if c.err != nil || c.def.Phases.CoolDown <= 0 {
+		return
+	}
+	k.enter(PhaseCoolDown, c.def.Phases.CoolDown)
+	if !c.sleep(c.frame.last.Load(), c.loaded) {
+		c.endSending()
+	}
 }
 
 // drained waits, within bounds, until every outcome is known and everything acked has arrived.
@@ -315,14 +331,10 @@ func (c *conductor) sleepTick(tick <-chan time.Time) bool {
 func (c *conductor) cut(now int64) {
 	rec := newRecorder(c.frame)
 	for _, l := range c.loaders {
-		l.pool.cut(func(m *Message) {
-			if m.Due >= c.frame.start.Load() {
-				rec.unknown(m.Due, now-rec.since(m))
-			}
-		})
+		l.pool.cut(func(m *Message) { rec.unknown(m.Due, now-rec.since(m)) })
 		if c.frame.open && c.ended == "" {
 			c.withheld += l.withheld(func(due int64) { rec.unknown(due, now-due) })
 		}
 	}
-	c.timeline.collect(rec, notYet)
+	c.timeline.collectAll(rec)
 }

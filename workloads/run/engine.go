@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -55,8 +54,8 @@ type engine struct {
 
 	course    course
 	stamping  stamping
-	recorders []*recorder    // producers are spread over them
-	taken     []atomic.Int64 // by recorder: messages the target took
+	recorders []*recorder // producers are spread over them
+	taken     []intake    // by recorder: messages the target took
 	loaders   []*loader
 	groups    []*group
 	receivers []*receiver // of all groups
@@ -72,6 +71,7 @@ type engine struct {
 
 	// What the phases leave for the summary.
 	edges    [2]results.Usage
+	flows    [2]flow
 	withheld int64
 	// atEnd is what was read off at the end of the measured phase.
 	atEnd *mark
@@ -91,7 +91,7 @@ type engine struct {
 func newEngine(spec Spec) (*engine, error) {
 	d := &spec.Definition
 	e := &engine{spec: spec, def: d, clock: spec.Clock, wall: wallBase(spec.Clock),
-		frame:  newFrame(int64(d.Phases.Interval), isOpen(d)),
+		frame:  newFrame(int64(d.Phases.Interval), d.Open()),
 		failed: make(chan error, 1)}
 	var err error
 	if e.stamping, err = newStamping(d, e.wall+e.clock.Now()); err != nil {
@@ -103,14 +103,16 @@ func newEngine(spec Spec) (*engine, error) {
 	}
 	n := max(1, min(runtime.GOMAXPROCS(0), d.Producers.Count))
 	for range n {
-		e.recorders = append(e.recorders, newRecorder(e.frame))
+		r := newRecorder(e.frame)
+		r.split = newSplit(d)
+		e.recorders = append(e.recorders, r)
 	}
-	e.taken = make([]atomic.Int64, n)
+	e.taken = make([]intake, n)
 	e.timeline = &timeline{frame: e.frame}
 	e.crew = &crew{engine: e}
 	e.watch = newWatch(e.clock, e.frame, int64(d.Validity.MaxPause))
 	e.course = course{clock: e.clock, producers: int64(d.Producers.Count), run: d.Producers.Run,
-		pacer: choosePacer(d.Producers.Pacer, d.Producers.Count, runtime.GOMAXPROCS(0)),
+		pacer: choosePacer(d.Producers.Pacer, d.Producers.Count, fullRate(d), results.CPUAvailable()),
 		frame: e.frame, filler: filler, fatal: e.fatal}
 	return e, nil
 }

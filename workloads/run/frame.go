@@ -13,6 +13,9 @@ type frame struct {
 	open     bool  // there is a schedule, so due times mean something
 	start    atomic.Int64
 	end      atomic.Int64
+	// cool is when the cool-down begins, from which on what is due is not the measured phase's, and
+	// last when all load ends; math.MaxInt64 without a cool-down.
+	cool, last atomic.Int64
 }
 
 // notYet is the start of a measured phase that has not been set.
@@ -23,7 +26,32 @@ func newFrame(interval int64, open bool) *frame {
 	f := &frame{interval: interval, open: open}
 	f.start.Store(notYet)
 	f.end.Store(math.MaxInt64)
+	f.cool.Store(math.MaxInt64)
+	f.last.Store(math.MaxInt64)
 	return f
+}
+
+// Where a due time lies.
+const (
+	beforeIt = iota // in the warm-up
+	afterIt         // in the cool-down
+	within          // in the measured phase
+)
+
+// side is where a due time lies.
+func (f *frame) side(due int64) int {
+	switch {
+	case due < f.start.Load():
+		return beforeIt
+	case due >= f.cool.Load():
+		return afterIt
+	}
+	return within
+}
+
+// over reports whether a closed loop has nothing more to send.
+func (f *frame) over(now int64) bool {
+	return now >= f.last.Load() || now >= f.end.Load() && f.cool.Load() == math.MaxInt64
 }
 
 // index is the number of the window that holds an instant at or after start.

@@ -30,7 +30,7 @@ func (e *engine) handled(list []*recorder) (n int64) {
 func (e *engine) inFlight() int64 {
 	n := -e.handled(e.recorders)
 	for i := range e.taken {
-		n += e.taken[i].Load()
+		n += e.taken[i].messages.Load()
 	}
 	return max(0, n) // a message may be decided before its taking is counted
 }

@@ -27,13 +27,13 @@ var whole = new(chunk)
 // consumers mark received without any lock, one goroutine retires.
 type ledger struct {
 	table   atomic.Pointer[[]atomic.Pointer[chunk]]
-	start   func() int64 // messages due before it are warm-up
-	made    int          // chunks made; of the load goroutine
-	retired int          // chunks before this one are whole; of the retiring goroutine
+	frame   *frame
+	made    int // chunks made; of the load goroutine
+	retired int // chunks before this one are whole; of the retiring goroutine
 }
 
 func newLedger(f *frame) *ledger {
-	l := &ledger{start: f.start.Load}
+	l := &ledger{frame: f}
 	l.table.Store(new([]atomic.Pointer[chunk]))
 	return l
 }
@@ -60,9 +60,9 @@ func (l *ledger) reach(seq int64) {
 
 // ack marks the acked messages of the measured phase. Called under the pool's lock.
 func (l *ledger) ack(batch []*Message) {
-	table, start := *l.table.Load(), l.start()
+	table := *l.table.Load()
 	for _, m := range batch {
-		if m.Err == nil && m.Due >= start {
+		if m.Err == nil && l.frame.side(m.Due) == within {
 			c := table[m.seq>>chunkBits].Load()
 			if c != whole {
 				c.acked[m.seq%chunkLen/64] |= 1 << (m.seq % 64)

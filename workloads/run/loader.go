@@ -9,7 +9,7 @@ import (
 	"github.com/kbench/kbench/workloads/pace"
 )
 
-// leg is one stretch of an open loop: the warm-up, or the measured phase.
+// leg is one stretch of an open loop: the warm-up, the measured phase, or the cool-down.
 type leg struct {
 	schedule pace.Schedule
 	origin   int64 // instant its due times count from
@@ -43,7 +43,7 @@ type loader struct {
 	pool   *pool
 	rec    *recorder
 	pacer  pacer
-	taken  *atomic.Int64 // messages the target took, shared with the producers of a recorder
+	taken  *intake // messages the target took, shared with the producers of a recorder
 	batch  []*Message
 
 	attempted int64 // messages of the measured phase the target took
@@ -79,27 +79,25 @@ func (l *loader) load(stop, ctx context.Context) {
 	}
 }
 
-// open goes through one leg. It reads the clock once a run: the reading with which a run is
-// handed over also tells whether the next message was due by then. False when stopped.
+// open goes through one leg. It reads the clock twice a run: as the run is handed over, and after,
+// which also tells whether the next message was due by then. False when stopped.
 func (l *loader) open(stop context.Context, g *leg) bool {
 	l.next = l.id // seq runs on: a producer's messages are numbered without gaps
-	var now int64
+	now := l.clock.Now()
 	for l.next < g.count {
 		due := g.due(l.next)
 		if due > now {
-			if now = l.clock.Now(); due > now {
-				if !l.pacer.wait(stop, due) {
-					return false
-				}
-				now = l.clock.Now()
-				l.rec.late(due, now)
+			if !l.pacer.wait(stop, due) {
+				return false
 			}
+			now = l.clock.Now()
+			l.rec.late(due, now)
 		}
 		if !l.gather(stop, g, due, now) {
 			return false
 		}
-		now = l.clock.Now()
-		if !l.send(stop, now) {
+		var sent bool
+		if now, sent = l.send(stop, l.clock.Now()); !sent {
 			return false
 		}
 	}
@@ -148,25 +146,26 @@ func (l *loader) message(stop context.Context, must bool) *Message {
 	return m
 }
 
-// send hands the run over. What the target does not take goes back and is next again.
-func (l *loader) send(stop context.Context, now int64) bool {
-	start := l.frame.start.Load()
+// send hands the run over, and gives the instant after it. What the target does not take goes back
+// and is next again.
+func (l *loader) send(stop context.Context, now int64) (after int64, sent bool) {
 	for _, m := range l.batch {
 		m.Accepted, m.Err, m.Unknown, m.open = now, nil, false, true
 	}
 	for _, ledger := range l.pool.ledgers {
 		ledger.reach(l.batch[len(l.batch)-1].seq)
 	}
-	measured := l.batch[0].Due >= start // a run never spans two legs
+	measured := l.frame.side(l.batch[0].Due) == within // a run never spans two legs
 	n, err := l.target.Send(stop, l.batch)
 	n = min(max(n, 0), len(l.batch))
-	l.taken.Add(int64(n))
+	after = l.clock.Now()
+	l.taken.add(int64(n), now, after)
 	if measured {
 		l.attempted += int64(n)
 	}
 	l.back(l.batch[n:])
 	if err == nil && n == len(l.batch) {
-		return true
+		return after, true
 	}
 	if stop.Err() == nil {
 		if err == nil {
@@ -174,7 +173,7 @@ func (l *loader) send(stop context.Context, now int64) bool {
 		}
 		l.fatal(fmt.Errorf("producer %d: sending: %w", l.id, err))
 	}
-	return false
+	return after, false
 }
 
 // back makes messages that were not taken the next ones again.
@@ -189,29 +188,29 @@ func (l *loader) back(batch []*Message) {
 // withheld calls f with the due time of every message of the measured phase that the target
 // did not take, and counts them. Called when the load goroutine has ended.
 func (l *loader) withheld(f func(due int64)) (n int64) {
-	last := len(l.legs) - 1
 	next := l.next
-	if l.at < last {
+	switch {
+	case l.at < legMeasured:
 		next = l.id
+	case l.at > legMeasured:
+		return 0
 	}
-	for g := &l.legs[last]; next < g.count; next += l.producers {
+	for g := &l.legs[legMeasured]; next < g.count; next += l.producers {
 		f(g.due(next))
 		n++
 	}
 	return n
 }
 
-// closed hands over runs back to back until the measured phase ends or its quota is used up.
+// closed hands over runs back to back until the load's phases end or its quota is used up.
 func (l *loader) closed(stop context.Context) {
-	for stop.Err() == nil {
-		now := l.clock.Now()
-		if now >= l.frame.end.Load() {
-			return
-		}
+	sent := true
+	for now := l.clock.Now(); sent && stop.Err() == nil && !l.frame.over(now); {
 		n := l.claim(now)
-		if n == 0 || !l.fillRun(stop, n, now) || !l.send(stop, l.clock.Now()) {
+		if n == 0 || !l.fillRun(stop, n, now) {
 			return
 		}
+		now, sent = l.send(stop, l.clock.Now())
 	}
 }
 

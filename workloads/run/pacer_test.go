@@ -11,23 +11,30 @@ import (
 
 func TestChoosePacer(t *testing.T) {
 	for _, row := range []struct {
-		sentence         string
-		kind             string
-		producers, procs int
-		want             string
+		sentence    string
+		kind        string
+		producers   int
+		rate, cores float64
+		want        string
 	}{
-		{"what was asked for stands", pacerSpin, 1000, 1, pacerSpin},
-		{"a thread each while a processor is left for the client", pacerAuto, 3, 4, pacerNanosleep},
-		{"not when they would take all", pacerAuto, 4, 4, pacerSleep},
-		{"thousands share the runtime's timers", pacerAuto, 14_000, 64, pacerSleep},
-		{"auto is what nothing means", "", 1, 1, pacerSleep},
+		{"what was asked for stands", pacerSpin, 1000, 1, 1, pacerSpin},
+		{"a thread each while a core is left for the client", pacerAuto, 3, 1000, 4, pacerNanosleep},
+		{"not when they would take all", pacerAuto, 4, 1000, 4, pacerSleep},
+		{"half a core is none", pacerAuto, 1, 1000, 1.5, pacerSleep},
+		{"thousands share the runtime's timers", pacerAuto, 14_000, 14_000, 64, pacerSleep},
+		{"faster than a thread wakes, with cores to spare", pacerAuto, 1, 20_000, 4, pacerSpin},
+		{"a little slower, and the thread sleeps", pacerAuto, 1, 19_999, 4, pacerNanosleep},
+		{"the rate of each producer counts", pacerAuto, 2, 30_000, 8, pacerNanosleep},
+		{"as fast, but with too few cores to burn one", pacerAuto, 1, 20_000, 3, pacerNanosleep},
+		{"without a rate nobody waits", pacerAuto, 1, 0, 8, pacerSleep},
+		{"auto is what nothing means", "", 1, 1, 1, pacerSleep},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			want := row.want
-			if want == pacerNanosleep && !haveNanosleep {
+			if row.kind != pacerSpin && !haveNanosleep {
 				want = pacerSleep
 			}
-			require.Equal(t, want, choosePacer(row.kind, row.producers, row.procs))
+			require.Equal(t, want, choosePacer(row.kind, row.producers, row.rate, row.cores))
 		})
 	}
 }

@@ -11,11 +11,12 @@ type Phase string
 
 // The phases of a run, in order.
 const (
-	PhasePrepare Phase = "prepare"
-	PhaseWarmUp  Phase = "warm-up"
-	PhaseMeasure Phase = "measure"
-	PhaseDrain   Phase = "drain"
-	PhaseClose   Phase = "close"
+	PhasePrepare  Phase = "prepare"
+	PhaseWarmUp   Phase = "warm-up"
+	PhaseMeasure  Phase = "measure"
+	PhaseCoolDown Phase = "cool-down"
+	PhaseDrain    Phase = "drain"
+	PhaseClose    Phase = "close"
 )
 
 // Progress is how a run stands, for people watching; results never come from it.

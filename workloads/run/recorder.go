@@ -20,8 +20,11 @@ type recorder struct {
 	cells   []*cell // by window; nil where nothing is to be merged
 	touched []int   // windows with a cell
 	spare   []*cell // reset ones, used again
+	outside [within]cell
+	split   *split // figures by producer and partition; nil when nobody asked
 
 	decided                  int64 // messages of every phase, whatever became of them
+	decidedAt                int64 // the instants of that, added up; see flowTime
 	ackedInPhase, phaseBytes int64 // acked (or received) during the measured phase, whenever due
 	ackedEver                int64 // of every phase
 	measuredAcked            int64 // of the measured phase
@@ -62,15 +65,16 @@ func (r *recorder) cell(i int) *cell {
 func (r *recorder) record(batch []*Message, acked int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	start := r.frame.start.Load()
 	r.decided += int64(len(batch))
+	r.decidedAt += int64(len(batch)) * flowTime(acked)
 	for len(batch) > 0 {
-		if batch[0].Due < start {
-			batch = r.skip(batch, start, acked)
+		if side := r.frame.side(batch[0].Due); side != within {
+			batch = r.aside(side, batch, acked)
 			continue
 		}
 		i := r.frame.index(batch[0].Due)
 		from, to := r.frame.bounds(i)
+		to = min(to, r.frame.cool.Load())
 		n := 1
 		for n < len(batch) && batch[n].Due >= from && batch[n].Due < to {
 			n++
@@ -80,21 +84,15 @@ func (r *recorder) record(batch []*Message, acked int64) {
 	}
 }
 
-// skip passes over the messages of the warm-up at the head of a run: they are in no figure but
-// the rate at which the measured phase saw answers.
-func (r *recorder) skip(batch []*Message, start, acked int64) []*Message {
-	var ok, bytes int64
-	n := 0
-	for ; n < len(batch) && batch[n].Due < start; n++ {
-		if m := batch[n]; m.Err == nil {
-			ok++
-			bytes += int64(len(m.Key) + len(m.Value))
-		} else if r.firstFailure == nil {
-			r.firstFailure = m.Err
-		}
+// aside takes down the messages at the head of a run that are of the warm-up or of the cool-down.
+// They have a cell of their own, and are in no figure of the measured phase but the rate at which
+// it saw answers.
+func (r *recorder) aside(side int, batch []*Message, acked int64) []*Message {
+	n := 1
+	for n < len(batch) && r.frame.side(batch[n].Due) == side {
+		n++
 	}
-	r.live.RecordN(acked-r.since(batch[0]), ok)
-	r.tally(ok, int64(n)-ok, bytes, acked)
+	r.inCell(&r.outside[side], batch[:n], acked, false)
 	return batch[n:]
 }
 
@@ -112,9 +110,12 @@ func (r *recorder) tally(ok, failed, bytes, acked int64) {
 	r.ackedEver += ok
 	r.liveAcked += ok
 	r.liveFailed += failed
-	if r.frame.measured(acked) {
+	if r.frame.measured(acked) && ok > 0 {
 		r.ackedInPhase += ok
 		r.phaseBytes += bytes
+		c := r.cell(r.frame.index(acked))
+		c.answered += ok
+		c.answeredBytes += bytes
 	}
 }
 
@@ -130,9 +131,22 @@ func (r *recorder) tallyArrived(n, received int64) {
 	r.lastAcked = max(r.lastAcked, received)
 }
 
-// inWindow records messages of one window. Those handed over together have the same service
-// time, which is recorded once for all of them.
+// inWindow records messages of one window.
 func (r *recorder) inWindow(c *cell, batch []*Message, acked int64) {
+	ok := r.inCell(c, batch, acked, true)
+	r.measuredAcked += ok
+	if ok > 0 {
+		r.lastAcked = max(r.lastAcked, acked)
+	}
+	if r.split != nil {
+		r.split.record(batch, acked, r.frame.open)
+	}
+}
+
+// inCell records messages and gives how many were acked. Those handed over together have the same
+// service time, which is recorded once for all of them. Errors are counted by kind only of messages
+// that are measured.
+func (r *recorder) inCell(c *cell, batch []*Message, acked int64, measured bool) int64 {
 	service, response, delay := c.at(slotService), (*hist.Histogram)(nil), (*hist.Histogram)(nil)
 	if r.frame.open {
 		response, delay = c.at(slotResponse), c.at(slotDelay)
@@ -141,7 +155,7 @@ func (r *recorder) inWindow(c *cell, batch []*Message, acked int64) {
 	accepted := batch[0].Accepted
 	for _, m := range batch {
 		if m.Err != nil {
-			failed += r.fail(c, m, acked)
+			failed += r.fail(c, m, acked, measured)
 			continue
 		}
 		if m.Accepted != accepted {
@@ -163,11 +177,8 @@ func (r *recorder) inWindow(c *cell, batch []*Message, acked int64) {
 	c.acked += ok
 	c.failed += failed
 	c.ackedBytes += bytes
-	r.measuredAcked += ok
-	if ok > 0 {
-		r.lastAcked = max(r.lastAcked, acked)
-	}
 	r.tally(ok, failed, bytes, acked)
+	return ok
 }
 
 // maxErrorKinds bounds the table of errors; texts with numbers in them must not grow it.
@@ -175,7 +186,7 @@ const maxErrorKinds = 64
 
 // fail records one message that was refused, or whose outcome the target gave up on. It returns
 // how many messages have failed by it.
-func (r *recorder) fail(c *cell, m *Message, at int64) int64 {
+func (r *recorder) fail(c *cell, m *Message, at int64, measured bool) int64 {
 	refused := int64(1)
 	if m.Unknown {
 		refused = 0
@@ -186,6 +197,9 @@ func (r *recorder) fail(c *cell, m *Message, at int64) int64 {
 	}
 	if r.firstFailure == nil {
 		r.firstFailure = m.Err
+	}
+	if !measured {
+		return refused
 	}
 	kind := errorKind(m.Err)
 	if _, known := r.errors[kind]; !known && len(r.errors) >= maxErrorKinds {
@@ -219,10 +233,15 @@ func (r *recorder) request(kind string, written, read int64) {
 	r.mu.Unlock()
 }
 
-// unknown takes down a message of the measured phase whose outcome is not known at an age.
+// unknown takes down a message whose outcome is not known at an age.
 func (r *recorder) unknown(due, age int64) {
 	r.mu.Lock()
-	c := r.cell(r.frame.index(due))
+	var c *cell
+	if side := r.frame.side(due); side != within {
+		c = &r.outside[side]
+	} else {
+		c = r.cell(r.frame.index(due))
+	}
 	c.unknown++
 	c.at(slotUnknown).Record(age)
 	r.mu.Unlock()
@@ -230,7 +249,7 @@ func (r *recorder) unknown(due, age int64) {
 
 // late takes down how much after a due time a pacer woke up.
 func (r *recorder) late(due, now int64) {
-	if due < r.frame.start.Load() {
+	if r.frame.side(due) != within {
 		return
 	}
 	r.mu.Lock()

@@ -89,7 +89,7 @@ func TestLateOutcomesJoinTheirWindow(t *testing.T) {
 	tl := &timeline{frame: r.frame}
 	r.record([]*Message{at(1000, 1000), at(1020, 1020)}, 1030)
 	tl.collect(r, 2)
-	require.Len(t, r.touched, 1)
+	require.Equal(t, []int{3, 2}, r.touched, "the window of the answer and that of a message due later")
 	r.record([]*Message{at(1001, 1001)}, 2000)
 	tl.collect(r, notYet)
 	list := tl.windows(30)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -14,11 +15,13 @@ import (
 // outcome sums up what was recorded. Nothing records any more. err is what ended the run.
 func (e *engine) outcome(err error) *Outcome {
 	for _, r := range e.allRecorders() {
-		e.timeline.collect(r, notYet)
+		e.timeline.collectAll(r)
 	}
 	e.timeline.atEnd = e.atEnd
-	elapsed := max(0, e.frame.end.Load()-e.frame.start.Load())
-	total := e.timeline.total()
+	whole := max(0, e.frame.end.Load()-e.frame.start.Load())
+	settled, steady := e.settle(whole)
+	elapsed := whole - settled
+	total := e.timeline.sum(e.frame.window(settled), len(e.timeline.cells))
 	series := total.named()
 	run := results.Run{
 		Repeat: e.spec.Repeat, Order: e.spec.Order,
@@ -26,7 +29,7 @@ func (e *engine) outcome(err error) *Outcome {
 		ElapsedNs: elapsed, Loop: LoopClosed, AckMeaning: e.spec.AckMeaning,
 		Series: map[string]results.Series{}, Thresholds: []results.Threshold{},
 		Batches: e.report.Batches, Topics: e.report.Topics, Errors: e.errors(),
-		Events: e.events(elapsed),
+		Events: e.events(whole), Phases: e.phases(whole, settled), Steady: steady,
 	}
 	if e.frame.open {
 		run.Loop = LoopOpen
@@ -34,18 +37,22 @@ func (e *engine) outcome(err error) *Outcome {
 	for name, h := range series {
 		run.Series[name] = results.Summarise(h)
 	}
-	run.Counts = e.counts(total)
-	run.Consumption = e.consumption(elapsed)
-	run.Rates = e.rates(elapsed, total, run.Counts.Received)
-	run.Generator = e.generator(total)
+	run.Counts = e.counts(total, settled)
+	run.Consumption = e.consumption(whole)
+	run.Rates = e.rates(settled, elapsed, total, run.Counts.Received)
+	all := e.timeline.total()
+	run.Generator = e.generator(all)
+	run.LittlesLaw = e.littlesLaw(all)
 	run.Verdict = Judge(e.facts(&run, series), e.def.Validity)
 	run.Verdict.Warnings = append(run.Verdict.Warnings, e.notes...)
 	if err != nil && !errors.Is(err, ErrInterrupted) && e.ended == "" {
 		run.Verdict.Valid = false
 		run.Verdict.Reasons = append(run.Verdict.Reasons, err.Error())
 	}
-	out := &Outcome{Run: run, Windows: e.timeline.windows(elapsed), tracked: e.tracking(), cut: e.arrivalsCut, idempotent: e.spec.Idempotent, grouped: e.def.Consumers.Mode == "group",
-		Lags: e.lags.table(run.Topics, e.report.Groups)}
+	out := &Outcome{Run: run, Windows: e.timeline.windows(whole), tracked: e.tracking(), cut: e.arrivalsCut, idempotent: e.spec.Idempotent, grouped: e.def.Consumers.Mode == "group",
+		Lags: e.lags.table(run.Topics, e.report.Groups), Parts: e.splits()}
+	out.Run.Parts = out.Parts.summaries()
+	out.shift(settled)
 	out.Run.Thresholds = out.evaluateAll(e.def.Thresholds)
 	return out
 }
@@ -58,9 +65,7 @@ func (e *engine) events(elapsed int64) []results.Event {
 		list = append(list, event)
 	}
 	list = append(list, e.crew.events...)
-	if w := int64(e.def.Phases.WarmUp); w > 0 {
-		list = append(list, results.Event{AtNs: -w, DurationNs: w, Kind: "phase", Text: "warm-up"})
-	}
+	list = append(list, e.phaseEvents(elapsed)...)
 	if e.drainTook > 0 {
 		list = append(list, results.Event{AtNs: elapsed, DurationNs: int64(e.drainTook), Kind: "phase", Text: "drain"})
 	}
@@ -68,9 +73,22 @@ func (e *engine) events(elapsed int64) []results.Event {
 	return list
 }
 
+// phaseEvents mark the phases but the measured one itself; named ones are as long as they are.
+func (e *engine) phaseEvents(elapsed int64) []results.Event {
+	var list []results.Event
+	for _, s := range e.stretches(elapsed, 0) {
+		if s.name != results.PhaseMeasure {
+			list = append(list, results.Event{AtNs: s.from, DurationNs: s.length, Kind: "phase", Text: s.name})
+		}
+	}
+	return list
+}
+
 // counts adds up the messages. What was attempted is counted where messages are handed over,
-// what became of them where outcomes arrive; the two agreeing is checked by the tests.
-func (e *engine) counts(total *cell) results.Counts {
+// what became of them where outcomes arrive; the two agreeing is checked by the tests. Of a steady
+// state that was found, the messages are those of its windows; what arrivals told of integrity is
+// of the whole.
+func (e *engine) counts(total *cell, settled int64) results.Counts {
 	found := e.found()
 	c := results.Counts{
 		Attempted: e.withheld, Acked: total.acked, Failed: total.failed, Unknown: total.unknown,
@@ -89,12 +107,15 @@ func (e *engine) counts(total *cell) results.Counts {
 	if h := total.series[slotE2E]; h != nil {
 		c.NegativeE2E = h.Negative()
 	}
+	if settled > 0 {
+		c.Attempted, c.Received = total.acked+total.failed+total.unknown, total.received
+	}
 	return c
 }
 
 // rates are what was acked (received) within the phase, a second. A backlog of the warm-up that is
 // worked off in the phase is not the phase's: no rate exceeds what the messages of the phase come to.
-func (e *engine) rates(elapsed int64, total *cell, received int64) results.Rates {
+func (e *engine) rates(settled, elapsed int64, total *cell, received int64) results.Rates {
 	var r results.Rates
 	if elapsed <= 0 {
 		return r
@@ -107,15 +128,17 @@ func (e *engine) rates(elapsed int64, total *cell, received int64) results.Rates
 	for _, in := range e.receivers {
 		arrived += in.rec.ackedInPhase
 	}
+	if settled > 0 {
+		acked, bytes, arrived = total.answered, total.answeredBytes, received
+	}
 	seconds := float64(elapsed) / 1e9
 	r.MessagesPerSecond = float64(min(acked, total.acked)) / seconds
 	r.BytesPerSecond = float64(min(bytes, total.ackedBytes)) / seconds
 	r.ReceivedPerSecond = float64(min(arrived, received)) / seconds
 	if e.frame.open {
-		main := e.course.legs[len(e.course.legs)-1]
-		due := min(main.count, main.schedule.Count(elapsed))
-		r.TargetMessagesPerSecond = float64(due) / seconds
-		if asked := e.def.Producers.Rate; due == int64(asked*seconds) && e.def.Producers.Schedule.Kind == "constant" {
+		r.TargetMessagesPerSecond = e.asked(stretch{from: settled, length: elapsed})
+		asked := fullRate(e.def)
+		if kind := e.def.Producers.Schedule.Kind; kind == "constant" && len(e.def.Phases.Named) == 0 && math.Abs(r.TargetMessagesPerSecond-asked)*seconds < 1 {
 			r.TargetMessagesPerSecond = asked
 		}
 	}
@@ -142,7 +165,10 @@ func (e *engine) generator(total *cell) results.Generator {
 		late.Merge(r.lateness)
 	}
 	if late.Count() > 0 {
-		g.LatenessP99 = late.Quantile(0.99)
+		g.LatenessP99, g.LatenessMaxNs = late.Quantile(0.99), late.Max()
+	}
+	if e.frame.open {
+		g.Pacer = e.course.pacer
 	}
 	return g
 }
@@ -180,12 +206,15 @@ func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Fact
 		LatenessP99: time.Duration(run.Generator.LatenessP99),
 		ResponseP99: time.Duration(run.Series[results.SeriesResponse].P99Ns),
 		CPUCores:    run.Generator.CPUCores, CPUAvailable: run.Generator.CPUAvailable,
+		HostShare:   run.Generator.HostCPUShare,
 		StolenShare: run.Generator.StolenShare, PauseMax: time.Duration(run.Generator.PauseMaxNs),
+		GCPauseMax: time.Duration(run.Generator.GCPauseMaxNs), ServiceP99: time.Duration(run.Series[results.SeriesService].P99Ns),
+		Steady: run.Steady, LittlesLaw: run.LittlesLaw,
 		Ceiling: e.spec.Ceiling, Clamped: map[string]int64{}, NegativeE2E: run.Counts.NegativeE2E,
 		Topics: run.Topics, LeadersMayMove: e.spec.LeadersMayMove, EndedEarly: e.ended,
 		Foreign: e.found().foreign,
 	}
-	if response, ok := run.Series[results.SeriesResponse]; ok && e.def.Phases.WarmUp <= 0 {
+	if response, ok := run.Series[results.SeriesResponse]; ok && e.def.Phases.WarmUp <= 0 && run.ElapsedNs == e.frame.end.Load()-e.frame.start.Load() {
 		f.Missing = time.Duration(response.MinNs)
 	}
 	for name, h := range series {

@@ -15,11 +15,11 @@ func TestRateIsOfThePhasesOwnMessages(t *testing.T) {
 	e.recorders = []*recorder{r}
 	var total cell
 	total.acked, total.ackedBytes = 1000, 100_000
-	got := e.rates(int64(time.Second), &total, 0)
+	got := e.rates(0, int64(time.Second), &total, 0)
 	require.EqualValues(t, 1000, got.MessagesPerSecond)
 	require.EqualValues(t, 100_000, got.BytesPerSecond)
 
 	r.ackedInPhase, r.phaseBytes = 800, 80_000
-	got = e.rates(int64(time.Second), &total, 0)
+	got = e.rates(0, int64(time.Second), &total, 0)
 	require.EqualValues(t, 800, got.MessagesPerSecond, "what came after the phase is not in its rate")
 }

@@ -73,6 +73,8 @@ type Outcome struct {
 	// Lags are how far the consumers were behind in each partition over time; nil when that is not
 	// known.
 	Lags *results.Lags
+	// Parts are the figures by producer and by partition, where the workload asks for them.
+	Parts Splits
 
 	tracked    bool // every message sent was looked for among the arrivals
 	cut        bool // but not until all had arrived or nothing more came: loss is not known
@@ -117,7 +119,9 @@ func (s Spec) withDefaults() (Spec, error) {
 	if d.Consumers.Groups == 0 {
 		d.Consumers.Groups = 1
 	}
-	if d.Phases.Duration <= 0 && d.Producers.Messages <= 0 {
+	if replays := d.Producers.Schedule.Kind == "replay"; replays && len(d.Times) == 0 {
+		return s, errors.New("run: a replayed schedule without Definition.Times")
+	} else if d.Phases.Length() <= 0 && d.Producers.Messages <= 0 && !replays {
 		return s, errors.New("run: neither phases.duration nor producers.messages bounds the measured phase")
 	}
 	if s.Clock == nil {

@@ -97,6 +97,7 @@ type Message struct {
 	// target that made a message wait for room sets it again, to when the room was there:
 	// waiting for room is delay, not service.
 	Accepted  int64
+	Topic     int32 // index of the topic among the run's topics; filled by the target
 	Partition int32 // filled by the target with the outcome
 	Err       error // filled by the target with the outcome; nil means acked
 	// Unknown is filled by the target beside Err: the message was written, and whether it is in

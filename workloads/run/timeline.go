@@ -9,8 +9,10 @@ import (
 type timeline struct {
 	frame *frame
 	cells []*cell
-	marks []mark
-	atEnd *mark // of the measured phase's last window, which may be shorter; nil: as the others
+	// outside are warm-up and cool-down.
+	outside [within]cell
+	marks   []mark
+	atEnd   *mark // of the measured phase's last window, which may be shorter; nil: as the others
 }
 
 // mark is what is read off at the end of a window.
@@ -30,11 +32,22 @@ func (t *timeline) merge(i int, c *cell) {
 // collect merges what a recorder has of windows before i.
 func (t *timeline) collect(r *recorder, i int) { r.takeBefore(i, t.merge) }
 
+// collectAll merges everything a recorder has, once nothing records any more.
+func (t *timeline) collectAll(r *recorder) {
+	t.collect(r, notYet)
+	for side := range t.outside {
+		t.outside[side].merge(&r.outside[side])
+	}
+}
+
 // total merges all windows.
-func (t *timeline) total() *cell {
+func (t *timeline) total() *cell { return t.sum(0, len(t.cells)) }
+
+// sum merges the windows from one to before another.
+func (t *timeline) sum(from, to int) *cell {
 	sum := &cell{}
-	for _, c := range t.cells {
-		if c != nil {
+	for i := from; i < min(to, len(t.cells)); i++ {
+		if c := t.cells[i]; c != nil {
 			sum.merge(c)
 		}
 	}

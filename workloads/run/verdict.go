@@ -31,6 +31,9 @@ type Facts struct {
 	CPUCores, CPUAvailable   float64
 	StolenShare              float64
 	PauseMax                 time.Duration
+	HostShare                float64 // of all the machine's CPU, in use
+	// GCPauseMax is held against ResponseP99, or ServiceP99 in a closed loop.
+	GCPauseMax, ServiceP99 time.Duration
 	// Ceiling is what this generator can do with no cluster behind it, messages a second; 0
 	// when that is not known.
 	Ceiling float64
@@ -38,6 +41,11 @@ type Facts struct {
 	Clamped     map[string]int64 // by series
 	NegativeE2E int64
 	WorstE2E    time.Duration // the lowest value
+
+	// Steady is nil when no steady state was asked for.
+	Steady *results.Steady
+	// LittlesLaw is nil where it says nothing.
+	LittlesLaw *results.LittlesLaw
 
 	Topics []results.Topic
 	// LeadersMayMove is true when a fault listed in the workload moves them.
@@ -84,6 +92,9 @@ func (j *judge) course() {
 	if j.f.Elapsed <= 0 {
 		j.invalid("nothing was measured")
 	}
+	if s := j.f.Steady; s != nil && !s.Found {
+		j.invalid("%s (%s, from beginning to end %+.1f %%): the figures are of the whole measured phase", s.Reason, s.Figure, s.Drift*100)
+	}
 }
 
 func (j *judge) rate() {
@@ -114,12 +125,27 @@ func (j *judge) generator() {
 			span(f.LatenessP99), span(limit), span(j.lim.MaxLateness), percent(j.lim.MaxLatenessShare))
 	}
 	j.cpu()
+	j.collector()
 	if l := j.lim.MaxStolenShare; l > 0 && f.StolenShare > l {
 		j.invalid("the hypervisor took CPU away: %s stolen, limit %s", percent(f.StolenShare), percent(l))
 	}
 	if l := j.lim.MaxPause; l > 0 && f.PauseMax > l {
 		j.invalid("the generator itself stood still for %s, limit %s: latency of that time is its own",
 			span(f.PauseMax), span(l))
+	}
+}
+
+// collector judges the pauses of the garbage collector, which are in the tail of every series.
+func (j *judge) collector() {
+	p99, of := j.f.ServiceP99, results.SeriesService
+	if j.f.Open {
+		p99, of = j.f.ResponseP99, results.SeriesResponse
+	}
+	share := j.lim.MaxGCPauseShare
+	limit := max(j.lim.MaxLateness, time.Duration(float64(p99)*share))
+	if share > 0 && p99 > 0 && j.f.GCPauseMax > limit {
+		j.invalid("the generator's garbage collector stopped it for %s, limit %s (%s or %s of %s p99)",
+			span(j.f.GCPauseMax), span(limit), span(j.lim.MaxLateness), percent(share), of)
 	}
 }
 
@@ -187,6 +213,7 @@ func (j *judge) cluster() {
 				shrunk++
 			}
 		}
+		moved, shrunk = max(moved, t.LeadersMoved), max(shrunk, t.ISRShrunk)
 		if moved > 0 {
 			j.invalid("leaders moved during the run: %d of %d partitions of %s, limit 0", moved, t.Partitions, t.Name)
 		}
@@ -198,6 +225,15 @@ func (j *judge) cluster() {
 
 func (j *judge) warn() {
 	f := j.f
+	if l := j.lim.MaxHostCPUShare; l > 0 && f.HostShare > l {
+		j.warnings = append(j.warnings, fmt.Sprintf(
+			"the machine was %s busy, limit %s: generator and brokers on it waited for processors, which is in every latency", percent(f.HostShare), percent(l)))
+	}
+	if l := f.LittlesLaw; l != nil && !l.Holds {
+		j.warnings = append(j.warnings, fmt.Sprintf(
+			"the figures contradict each other: by rate × service time %s messages were in flight on average, counted were %s to %s (Little's law)",
+			number(l.RateTimesService), number(l.InFlight), number(l.InFlightMost)))
+	}
 	rate, which := f.RateAsked, "asked for"
 	if !f.Open || f.RateAchieved > f.RateAsked {
 		rate, which = f.RateAchieved, "reached"

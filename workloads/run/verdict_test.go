@@ -14,6 +14,7 @@ import (
 var limits = workloads.Validity{
 	MinRateShare: 0.99, MaxLateness: 2 * time.Millisecond, MaxLatenessShare: 0.10,
 	MaxCPUShare: 0.85, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
+	MaxGCPauseShare: 0.1, MaxHostCPUShare: 0.95,
 }
 
 // sound are the facts of a run with nothing to say against it, each at its limit.
@@ -22,6 +23,8 @@ func sound() Facts {
 		Open: true, RateAsked: 10_000, RateAchieved: 9_900, Elapsed: time.Minute, Attempted: 600_000,
 		Drain: 10 * time.Second, LatenessP99: 2 * time.Millisecond, ResponseP99: 10 * time.Millisecond,
 		CPUCores: 1.7, CPUAvailable: 2, StolenShare: 0.02, PauseMax: 100 * time.Millisecond,
+		HostShare: 0.95, GCPauseMax: 2 * time.Millisecond, ServiceP99: 8 * time.Millisecond,
+		Steady: &results.Steady{Found: true}, LittlesLaw: &results.LittlesLaw{Holds: true},
 		Clamped: map[string]int64{results.SeriesResponse: 0}, Ceiling: 10_000 / maxCeilingShare,
 		Topics: []results.Topic{{Name: "t", Partitions: 2, LeadersBefore: []int32{1, 2}, LeadersAfter: []int32{1, 2},
 			ISRBefore: []int{3, 2}, ISRAfter: []int{3, 3}}},
@@ -57,6 +60,26 @@ func TestVerdict(t *testing.T) {
 		{"stolen", func(f *Facts) { f.StolenShare = 0.021 }, []string{"2.1 % stolen, limit 2 %"}, nil},
 		{"paused", func(f *Facts) { f.PauseMax = 2 * time.Second },
 			[]string{"the generator itself stood still for 2s, limit 100ms"}, nil},
+		{"the collector within 10 % of response p99", func(f *Facts) { f.GCPauseMax, f.ResponseP99 = 5*time.Millisecond, 50*time.Millisecond }, nil, nil},
+		{"the collector beyond 2 ms and a share of the tail", func(f *Facts) { f.GCPauseMax = 2_010 * time.Microsecond },
+			[]string{"the generator's garbage collector stopped it for 2.01ms, limit 2ms (2ms or 10 % of response p99)"}, nil},
+		{"the collector in a closed loop", func(f *Facts) {
+			f.Open, f.GCPauseMax, f.ServiceP99 = false, 6*time.Millisecond, 50*time.Millisecond
+		}, []string{"stopped it for 6ms, limit 5ms (2ms or 10 % of service p99)"}, nil},
+		{"a collector without a tail to be held against", func(f *Facts) { f.ResponseP99, f.GCPauseMax = 0, time.Second }, nil, nil},
+		{"a busy machine only warns", func(f *Facts) { f.HostShare = 0.951 }, nil,
+			[]string{"the machine was 95.1 % busy, limit 95 %: generator and brokers on it waited for processors"}},
+		{"no steady state", func(f *Facts) {
+			f.Steady = &results.Steady{Reason: "no steady state: why", Figure: "mean response, ns", Drift: -0.123}
+		}, []string{"no steady state: why (mean response, ns, from beginning to end -12.3 %): the figures are of the whole measured phase"}, nil},
+		{"none asked for", func(f *Facts) { f.Steady = nil }, nil, nil},
+		{"figures that contradict each other", func(f *Facts) {
+			f.LittlesLaw = &results.LittlesLaw{InFlight: 50, InFlightMost: 60, RateTimesService: 75}
+		}, nil, []string{"the figures contradict each other: by rate × service time 75 messages were in flight on average, counted were 50 to 60 (Little's law)"}},
+		{"a leader that moved and moved back", func(f *Facts) { f.Topics[0].LeadersMoved = 2 },
+			[]string{"leaders moved during the run: 2 of 2 partitions of t, limit 0"}, nil},
+		{"a replica that fell out and came back", func(f *Facts) { f.Topics[0].ISRShrunk = 1 },
+			[]string{"in-sync replicas were lost during the run: in 1 of 2 partitions of t, limit 0"}, nil},
 		{"one unknown", func(f *Facts) { f.Unknown = 1 },
 			[]string{"1 messages have no known outcome (drain 10s), limit 0"}, nil},
 		{"unknown and never taken", func(f *Facts) { f.Unknown, f.Withheld = 7, 5 },
@@ -98,6 +121,7 @@ func TestVerdict(t *testing.T) {
 func TestVerdictWithoutLimits(t *testing.T) {
 	f := sound()
 	f.RateAchieved, f.CPUCores, f.StolenShare, f.PauseMax, f.LatenessP99 = 1, 2, 1, time.Hour, time.Hour
+	f.GCPauseMax, f.HostShare = time.Hour, 1
 	require.True(t, Judge(f, workloads.Validity{}).Valid)
 }
 

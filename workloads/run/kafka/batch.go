@@ -40,6 +40,7 @@ func (p *batchProducer) NewMessages(n int) []*run.Message {
 		s.Handle, s.owner = s, p
 		s.header[0].Key = run.HeaderName
 		s.client = client.BatchMessage{Topic: p.topic, Key: s, Value: s, Metadata: s}
+		s.Topic = p.number
 		out[i] = &s.Message
 	}
 	return out

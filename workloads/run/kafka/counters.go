@@ -107,6 +107,7 @@ func (t *Target) Mark(_ context.Context, edge run.Edge) {
 	defer t.counters.mu.Unlock()
 	if edge == run.MeasureStart {
 		t.counters.start = now
+		t.startWatch()
 	}
 }
 
@@ -134,6 +135,7 @@ func (c *counters) sinceStart() results.Batches {
 
 // Report describes the topics before and after the run, and what its requests looked like.
 func (t *Target) Report(ctx context.Context) (run.Report, error) {
+	t.stopWatch()
 	r := run.Report{Batches: t.counters.sinceStart()}
 	t.counters.mu.Lock()
 	r.Errors = maps.Clone(t.counters.kinds)
@@ -152,10 +154,17 @@ func (t *Target) Report(ctx context.Context) (run.Report, error) {
 			return r, err
 		}
 		topic.LeadersAfter, topic.ISRAfter = after.Leaders, sizes(after.ISR)
+		if w := t.topicWatcher.watch; w != nil {
+			w.saw(i, t.o.Clock.Now(), after)
+			topic.LeadersMoved, topic.ISRShrunk = len(w.moved[i]), len(w.shrunk[i])
+		}
 		if topic.Config, err = t.admin.TopicConfig(ctx, name); err != nil {
 			return r, err
 		}
 		r.Topics = append(r.Topics, topic)
+	}
+	if w := t.topicWatcher.watch; w != nil {
+		r.Events = append(r.Events, w.events...)
 	}
 	return r, nil
 }

@@ -106,3 +106,8 @@ func TestKafkaAsFastAsItGoes(t *testing.T) {
 	require.NotContains(t, out.Run.Series, results.SeriesResponse, "there are no due times")
 	require.Greater(t, out.Run.Batches.MessagesPerBatch, 1.0)
 }
+
+func TestKafkaCheck19LongPoll(t *testing.T) {
+	t.Parallel()
+	longPoll(t, kafkatest.Shared(t, 1).Bootstrap)
+}

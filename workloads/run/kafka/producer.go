@@ -25,7 +25,7 @@ func (t *Target) OpenProducer(ctx context.Context, id int, out run.Outcomes) (ru
 	if err != nil {
 		return nil, err
 	}
-	p, err := t.formOn(c, common{target: t, own: own, out: out, topic: t.topics[id%len(t.topics)]})
+	p, err := t.formOn(c, common{target: t, own: own, out: out, number: int32(id % len(t.topics)), topic: t.topics[id%len(t.topics)]})
 	if err != nil && own != nil {
 		_ = own.Close() // nothing is open on it
 	}
@@ -108,6 +108,7 @@ type common struct {
 	target *Target
 	own    *client.Client // nil when shared
 	out    run.Outcomes
+	number int32 // of the topic
 	topic  string
 }
 
@@ -146,6 +147,7 @@ func (p *producer) NewMessages(n int) []*run.Message {
 		s.Handle = s
 		s.header[0].Key = run.HeaderName
 		s.client.Topic, s.client.Metadata = p.topic, s
+		s.Topic = p.number
 		out[i] = &s.Message
 	}
 	return out

@@ -44,8 +44,9 @@ type Target struct {
 	sharedMu sync.Mutex
 	shared   *client.Client // the producers' one client with ShareConnection
 
-	counters counters
-	board    board
+	counters     counters
+	board        board
+	topicWatcher topicWatcher
 	// stopPolling ends the goroutine that asks for the ends of partitions; nil without one.
 	stopPolling func()
 }
@@ -171,6 +172,7 @@ func (t *Target) Finish(ctx context.Context) error {
 	if t.stopPolling != nil {
 		t.stopPolling()
 	}
+	t.stopWatch()
 	errs = append(errs, t.deleteGroups(ctx))
 	if len(t.made) > 0 {
 		if err := t.admin.DeleteTopics(ctx, t.made...); err != nil {

@@ -1,6 +1,7 @@
 package synthetic_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func TestCheck05Overload(t *testing.T) {
 	d := definition(11_000, T)
 	out := measure(t, d, synthetic.Script{Capacity: 10_000})
 	r := out.Run.Series[results.SeriesResponse]
-	require.InEpsilon(t, 10_000, out.Run.Rates.MessagesPerSecond, tolerance, "goodput")
+	within(t, 10_000, out.Run.Rates.MessagesPerSecond, tolerance, "goodput")
 	require.InEpsilon(t, 11_000, out.Run.Rates.TargetMessagesPerSecond, 1e-9)
 	near(t, T/20, r.P50Ns, "p50")
 	near(t, T/10, r.MaxNs, "max")
@@ -48,14 +49,14 @@ func TestCheck06PoissonArrivals(t *testing.T) {
 	d.Phases.Interval = 10 * time.Second
 	out := measure(t, d, synthetic.Script{Capacity: 1000, Exponential: true, Seed: 3})
 	h := merged(out, results.SeriesResponse)
-	within := 0.05 // of 240 000 correlated samples
+	share := 0.05 // of 240 000 correlated samples
 	if soak {
-		within = 0.03
+		share = 0.03
 	}
-	require.InEpsilon(t, 5*ms, h.Mean(), within, "mean")
+	within(t, float64(5*ms), h.Mean(), share, "mean, ns")
 	for _, q := range []float64{0.5, 0.99, 0.999} {
 		want := -math.Log(1-q) / 200 * 1e9
-		require.InEpsilon(t, want, h.Quantile(q), 2*within, "quantile %v", q)
+		within(t, want, float64(h.Quantile(q)), 2*share, fmt.Sprintf("quantile %v, ns", q))
 	}
 }
 
@@ -68,7 +69,32 @@ func TestCheck07RateOverManyProducers(t *testing.T) {
 	for i, w := range out.Windows[:200] {
 		require.EqualValues(t, 140, w.Attempted, "window %d", i)
 	}
-	require.InEpsilon(t, 14_000, out.Run.Rates.MessagesPerSecond, 0.001)
+	within(t, 14_000, out.Run.Rates.MessagesPerSecond, 0.001, "14 000 producers at 1/s")
+}
+
+// The same, asked for by producer.
+func TestCheck07RateOfEachProducer(t *testing.T) {
+	d := definition(1, 2*time.Second)
+	d.Producers.Count, d.Producers.RateOf = 1400, "each"
+	d.Phases.Interval = 10 * ms
+	out := measure(t, d, synthetic.Script{Latency: ms})
+	require.EqualValues(t, 2800, out.Run.Counts.Acked)
+	for i, w := range out.Windows[:200] {
+		require.EqualValues(t, 14, w.Attempted, "window %d", i)
+	}
+	within(t, 1400, out.Run.Rates.TargetMessagesPerSecond, 1e-9, "asked of all producers")
+}
+
+// The engine keeps to the rates that a schedule is exact at.
+func TestCheck07MeanRate(t *testing.T) {
+	for _, rate := range []float64{1, 7, 1000, 14_000, 100_000} {
+		length := 10 * time.Second
+		if rate > 1000 {
+			length = lengthOf(10*time.Second, 2*time.Second)
+		}
+		out := measure(t, definition(rate, length), synthetic.Script{Latency: ms})
+		within(t, rate, out.Run.Rates.MessagesPerSecond, 0.001, "mean rate")
+	}
 }
 
 // Little's law: mean in flight = rate × mean latency.
@@ -82,7 +108,12 @@ func TestCheck11LittlesLaw(t *testing.T) {
 		sum += float64(w.InFlight)
 	}
 	mean := float64(out.Run.Series[results.SeriesService].MeanNs) / 1e9
-	require.InEpsilon(t, 2000*mean, sum/2000, 0.02)
+	within(t, 2000*mean, sum/2000, 0.02, "messages in flight")
+	law := out.Run.LittlesLaw
+	within(t, 2000*mean, law.InFlight, 0.02, "as counted by the run itself")
+	within(t, law.InFlight, law.RateTimesService, 0.02, "rate × service")
+	require.True(t, law.Holds)
+	require.Empty(t, out.Run.Verdict.Warnings)
 }
 
 // A short latency is reported as what it is, not as 0 or a millisecond.
@@ -104,7 +135,7 @@ func TestCheck14Failures(t *testing.T) {
 	out := measure(t, d, synthetic.Script{Latency: ms, Refuse: 0.01})
 	total := int64(10_000 * T.Seconds())
 	require.EqualValues(t, total/100, out.Run.Counts.Failed)
-	require.InEpsilon(t, 9900, out.Run.Rates.MessagesPerSecond, tolerance, "the rate counts acked messages only")
+	within(t, 9900, out.Run.Rates.MessagesPerSecond, tolerance, "the rate counts acked messages only")
 	require.Equal(t, map[string]int64{synthetic.ErrRefused.Error(): total / 100}, out.Run.Errors)
 	require.False(t, out.Run.Thresholds[0].Held)
 	require.Equal(t, "1 %", out.Run.Thresholds[0].Value)

@@ -91,6 +91,9 @@ func consistent(t *testing.T, out *run.Outcome) {
 	}
 	var attempted, acked int64
 	for _, w := range out.Windows {
+		if w.StartNs < 0 {
+			continue // left out by a steady state found
+		}
 		attempted += w.Attempted
 		acked += w.Acked
 	}
@@ -103,7 +106,15 @@ const tolerance = 0.002
 
 func near(t *testing.T, want time.Duration, gotNs int64, what string) {
 	t.Helper()
+	t.Logf("%s: expected %v, seen %v", what, want, time.Duration(gotNs))
 	require.InEpsilon(t, float64(want), float64(gotNs), tolerance, "%s: want %v, got %v", what, want, time.Duration(gotNs))
+}
+
+// within is near for figures that are no times, within a share.
+func within(t *testing.T, want, got, share float64, what string) {
+	t.Helper()
+	t.Logf("%s: expected %.6g ± %.2g %%, seen %.6g", what, want, share*100, got)
+	require.InEpsilon(t, want, got, share, what)
 }
 
 const ms = time.Millisecond

@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -17,6 +18,8 @@ type server struct {
 	base    int64   // ns added to every answer, as by a network
 	service float64 // mean ns a message takes; 0: none, an infinite capacity
 	random  *rand.Rand
+	cold    float64 // share by which base is longer at origin …
+	decay   float64 // … falling with this time constant, ns
 	stalls  []Stall
 	origin  int64 // instant that stalls count from; negative: not known, none happens
 
@@ -32,7 +35,15 @@ func (s *server) answer(arrived int64) int64 {
 		took *= s.random.ExpFloat64()
 	}
 	s.free = begin + took
-	return int64(s.free) + s.base
+	return int64(s.free + float64(s.base)*(1+s.warming(float64(arrived))))
+}
+
+// warming is by how much of itself the latency is still longer.
+func (s *server) warming(at float64) float64 {
+	if s.cold == 0 || s.origin < 0 {
+		return 0
+	}
+	return s.cold * math.Exp(-max(0, at-float64(s.origin))/s.decay)
 }
 
 // awake is the first instant from at on that lies in no stall.

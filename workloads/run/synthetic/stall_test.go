@@ -70,6 +70,22 @@ func TestCheck03StallWithClientBuffer(t *testing.T) {
 	require.EqualValues(t, R*T.Seconds(), out.Run.Counts.Acked)
 }
 
+// A client buffer of 1 MiB, ten thousand messages of some 105 bytes: the time that Send is blocked in
+// is in the response.
+func TestCheck23StallWithSmallClientBuffer(t *testing.T) {
+	const R, capacity = 20_000, 750_000
+	T := lengthOf(60*time.Second, 6*time.Second)
+	S := T / 60
+	out := measure(t, definition(R, T), synthetic.Script{Capacity: capacity, Buffer: int(10_000 * T / time.Minute),
+		Stalls: []synthetic.Stall{{Start: T / 3, Length: S}}})
+	series := out.Run.Series
+	want := S - time.Duration(0.01*(1-float64(R)/capacity)*float64(T)) // 416 ms
+	near(t, want, series[results.SeriesResponse].P99Ns, "response p99")
+	require.Less(t, series[results.SeriesService].P99Ns, int64(S/50), "service p99 does not show the stall")
+	near(t, S/2, series[results.SeriesDelay].MaxNs, "the buffer is full half-way, and the rest is delay")
+	require.EqualValues(t, R*T.Seconds(), out.Run.Counts.Acked)
+}
+
 // With many producers each held in its own call, waiting for room is delay all the same.
 func TestWaitingForRoomIsNotService(t *testing.T) {
 	d := definition(1000, 10*time.Second)

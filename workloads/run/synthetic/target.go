@@ -20,6 +20,10 @@ type Script struct {
 	Capacity    float64
 	Exponential bool
 	Seed        uint64
+	// Cold is how much longer the latency is at the start of the measured phase, as a share, and Decay
+	// the time in which that falls to a third of itself (1/e).
+	Cold  float64
+	Decay time.Duration
 	// Stalls are in order and do not overlap.
 	Stalls []Stall
 	// Refuse is the share of messages that are refused, evenly spread, after the usual latency.
@@ -106,7 +110,8 @@ func New(script Script, clock run.Clock) *Target {
 	if script.Groups > 0 {
 		t.group(script.Groups - 1)
 	}
-	t.server = server{base: int64(script.Latency), stalls: script.Stalls, origin: -1}
+	t.server = server{base: int64(script.Latency), cold: script.Cold, decay: float64(max(script.Decay, 1)),
+		stalls: script.Stalls, origin: -1}
 	if script.Capacity > 0 {
 		t.server.service = 1e9 / script.Capacity
 	}
