@@ -44,9 +44,9 @@ func TestPhasesAndInsightsEverywhere(t *testing.T) {
 		for _, part := range []string{
 			"warm-up", "base", "peak", "4,980", "5,000", "17",
 			"after 12.0 s, which are left out · drift from then on -0.2 %",
-			"50.0 to 60.0 messages on average · rate × service 75.0 – these contradict each other",
+			"50 to 60 messages on average · rate × service 75 – these contradict each other",
 			"14,000 · acked 60 to 61 each · p99 1.00 ms to 9.30 ms, median 1.30 ms, worst producer 812 · all in p00-r0-producers.csv",
-			"max 3.00 ms (nanosleep)", "machine 42 % busy",
+			"max 3.00 ms (nanosleep)", "machine 42.00 % busy",
 		} {
 			require.Contains(t, text, part, name)
 		}
