@@ -25,7 +25,7 @@ func (c *Client) CommittedOffsets(ctx context.Context, groupID, topic string, pa
 	err := c.askCoordinator(ctx, coordinatorKey{coordinatorOfGroup, groupID},
 		func() kmsg.Request { return offsetFetch(groupID, nil, wanted) },
 		func(resp kmsg.Response) (err error) {
-			committed, err = committedIn(resp)
+			committed, err = committedIn(resp, groupID)
 			return err
 		})
 	if errors.Is(err, wire.ErrGroupIDNotFound) { // some brokers say so of a group that has committed nothing
@@ -47,6 +47,9 @@ type committedAt struct {
 	offset int64 // -1: nothing
 	epoch  int32 // of the leader that wrote the message before it; -1: unknown
 }
+
+// firstOfManyGroups is the version of OffsetFetch from which on it is about several groups.
+const firstOfManyGroups = 8
 
 // offsetFetch is the request in both of its shapes, for one group and (from version 8) for many. who
 // is the member that asks, where the group's protocol wants to know; else nil.
@@ -70,8 +73,8 @@ func offsetFetch(groupID string, who *group.Identity, parts []assign.TopicPartit
 	return req
 }
 
-// committedIn reads an answer of either shape. An error about one partition is one about all.
-func committedIn(resp kmsg.Response) (map[group.Partition]committedAt, error) {
+// committedIn reads an answer of either shape about a group. An error about one partition is one about all.
+func committedIn(resp kmsg.Response, groupID string) (map[group.Partition]committedAt, error) {
 	r, ok := resp.(*kmsg.OffsetFetchResponse)
 	if !ok {
 		return nil, fmt.Errorf("answered OffsetFetch with %T", resp)
@@ -93,6 +96,9 @@ func committedIn(resp kmsg.Response) (map[group.Partition]committedAt, error) {
 				return nil, err
 			}
 		}
+	}
+	if r.Version >= firstOfManyGroups && (len(r.Groups) != 1 || r.Groups[0].Group != groupID) {
+		return nil, errLeftOut // of another group nothing may be taken
 	}
 	for i := range r.Groups {
 		for _, t := range r.Groups[i].Topics {

@@ -87,6 +87,7 @@ var effects = map[string]string{
 	"consumer.group.rebalanceTimeout":  "TestWhatMembersTellTheCoordinator",
 	"consumer.group.heartbeatInterval": "TestWhatMembersTellTheCoordinator",
 	"consumer.group.commitInterval":    "TestCommitsOnTheInterval",
+	"consumer.group.maxPollInterval":   "TestAMemberWhoseApplicationDoesNotAskLeaves",
 	"consumer.group.topicInterval":     "TestC7PartitionsAndTopicsAddedWhileRunning",
 
 	"admin.timeout":          "TestAdministrationIsRetriedUntilItsTimeout",

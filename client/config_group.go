@@ -19,6 +19,7 @@ type GroupConfig struct {
 	HeartbeatInterval time.Duration `key:"heartbeatInterval" doc:"How often a member says that it lives; also how soon it notices a rebalance."`
 	CommitInterval    time.Duration `key:"commitInterval" doc:"How often marked offsets are committed, merged into one request. 0: CommitMessages commits, and waits for the answer."`
 	TopicInterval     time.Duration `key:"topicInterval" doc:"How often a group looks for topics that match its pattern, and for new partitions."`
+	MaxPollInterval   time.Duration `key:"maxPollInterval" doc:"A member whose application has not asked for messages for this long leaves the group, so that others read on, and joins again when it asks. It may be a tenth longer until that is noticed. 0: never."`
 }
 
 // Balancers are names of assignors.
@@ -63,6 +64,7 @@ func defaultGroupConfig() GroupConfig {
 	return GroupConfig{
 		Protocol: protocolClassic, Balancers: Balancers{assign.CooperativeSticky}, SessionTimeout: 45 * time.Second,
 		RebalanceTimeout: time.Minute, HeartbeatInterval: 3 * time.Second, TopicInterval: 10 * time.Second,
+		MaxPollInterval: 5 * time.Minute,
 	}
 }
 
@@ -94,6 +96,9 @@ func (g GroupConfig) validate(p *problems, section string) {
 		p.add(section+"heartbeatInterval", "is %v, must be below the session timeout (%v), best a third of it or less", g.HeartbeatInterval, g.SessionTimeout)
 	}
 	p.notNegative(section+"commitInterval", g.CommitInterval)
+	if g.MaxPollInterval != 0 && g.MaxPollInterval < time.Millisecond {
+		p.add(section+"maxPollInterval", "is %v, must be 0 (never) or at least 1ms", g.MaxPollInterval)
+	}
 }
 
 // group is the group's part of a reader's configuration: what ReaderConfig says, and what it

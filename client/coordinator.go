@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -139,7 +138,7 @@ func coordinatorIn(r *kmsg.FindCoordinatorResponse, k coordinatorKey) (int32, er
 	if r.ErrorCode != 0 { // some brokers refuse the whole
 		return -1, wire.ErrorWith(r.ErrorCode, r.ErrorMessage)
 	}
-	return -1, errors.New("the answer leaves it out")
+	return -1, &answerError{"the answer leaves it out"}
 }
 
 // askCoordinator sends a request to a coordinator and has read judge the answer. It looks the

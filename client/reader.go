@@ -38,6 +38,12 @@ type Reader struct {
 
 	group *membership // nil without a group
 
+	// What a group is told of the application: calls that found nothing, those that wait now, and
+	// that the group wants to know of the next one. Deliveries are counted in stats anyway.
+	asks    atomic.Int64
+	waiting atomic.Int32
+	away    atomic.Bool
+
 	wakeDirector chan struct{} // one token; anybody writes without blocking, the director reads
 	ready        chan struct{} // one token: there is something to read; consumers read
 
@@ -131,8 +137,13 @@ func newReader(cfg ReaderConfig, c *Client, own bool) (*Reader, error) {
 }
 
 // Close ends the reader: whoever waits in it returns io.EOF, as everything does afterwards. What
-// was fetched and not read is dropped. A member of a group first commits what is marked, and leaves,
-// which takes at most a few seconds more than OnRevoked does. The second Close does nothing.
+// was fetched and not read is dropped. A member of a group first commits what is marked, and leaves.
+//
+// It is bounded. A member waits for OnAssigned and OnRevoked for RebalanceTimeout, 15 s at most, for
+// its last commit as long again, and a few seconds for the brokers to hear of it. A function of the
+// user's that has not returned by then (OnFetch has 15 s) is left to itself: everything is closed all
+// the same, what is marked is committed, and Close returns a
+// *HookError. The second Close does nothing.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -141,19 +152,20 @@ func (r *Reader) Close() error {
 	}
 	r.closed = true
 	r.mu.Unlock()
+	var left error
 	if r.group != nil {
-		r.group.close() // bounded: see leave
+		left = r.group.close() // bounded: see leave
 	}
 	r.end()
-	r.wg.Wait() // bounded: everything in there obeys life
+	left = errors.Join(left, r.awaitEnd())
 	r.mu.Lock()
 	r.queue = blocks{}
 	r.batches = 0
 	r.mu.Unlock()
 	if r.own {
 		if err := r.client.Close(); err != nil && !errors.Is(err, ErrClosed) {
-			return fmt.Errorf("closing the reader's client: %w", err)
+			left = errors.Join(left, fmt.Errorf("closing the reader's client: %w", err))
 		}
 	}
-	return nil
+	return left
 }

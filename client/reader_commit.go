@@ -212,7 +212,8 @@ func (m *membership) flush(ctx context.Context, want func(group.Partition) bool,
 			}
 			refused = who
 			continue
-		case !class.Has(wire.Retriable) || errors.Is(err, wire.ErrUnknownTopicOrPartition) && failures > m.r.client.cfg.Metadata.Retry.Max:
+		case !class.Has(wire.Retriable), errors.Is(err, errLeftOut) && failures >= suspectTries,
+			errors.Is(err, wire.ErrUnknownTopicOrPartition) && failures > m.r.client.cfg.Metadata.Retry.Max:
 			return err
 		}
 		if over := m.r.client.sleep(ctx, m.r.client.cfg.Admin.Retry.wait(failures)); over != nil {
@@ -286,7 +287,7 @@ func (m *membership) commitPeriodically() {
 
 // drain tells the coordinator of what is due of partitions that are about to be given up.
 func (m *membership) drain(ctx context.Context, parts []group.Partition, patient bool) {
-	ctx, cancel := context.WithTimeout(ctx, min(drainWithin, m.set.RebalanceTimeout))
+	ctx, cancel := context.WithTimeout(ctx, m.lastWait())
 	defer cancel()
 	err := m.flush(ctx, func(p group.Partition) bool { return slices.Contains(parts, p) }, patient)
 	if err != nil && m.life.Err() == nil {

@@ -51,7 +51,8 @@ type ReaderConfig struct {
 	// them is; OnRevoked may still commit. The generation is the group's; -1 where the member has
 	// lost its place. They are called one at a time, from the reader's own goroutines, and hold the
 	// rebalance up, so they must return well within RebalanceTimeout and must not close the reader.
-	// A panic in one is contained and logged.
+	// One that does not return ends that wait only when the reader closes; see Close. A panic in one
+	// is contained and logged.
 	OnAssigned, OnRevoked func(generation int32, partitions []TopicPartition)
 
 	// StartOffset is where every partition starts (in a group: every one of which the group has

@@ -61,15 +61,38 @@ func (r *Reader) fetch(ctx context.Context, buf []Message, own bool, keep func()
 			keep()
 		}
 		r.take.Unlock()
+		if err != nil {
+			r.asks.Add(1)
+		}
 		if n > 0 || err != nil {
 			return n, err
 		}
-		select {
-		case <-r.ready:
-		case <-ctx.Done():
-		case <-r.life.Done():
-		}
+		r.await(ctx)
 	}
+}
+
+// await waits until there may be something, or no more sense in waiting.
+func (r *Reader) await(ctx context.Context) {
+	r.asks.Add(1)
+	r.waiting.Add(1)
+	defer r.waiting.Add(-1)
+	if r.away.Load() {
+		signal(r.group.asked)
+	}
+	select {
+	case <-r.ready:
+	case <-ctx.Done():
+	case <-r.life.Done():
+	}
+}
+
+// asking says how many times the application has asked for messages so far, as a number that grows,
+// and whether it waits for some.
+func (r *Reader) asking() (times int64, waits bool) {
+	r.mu.Lock()
+	times = r.stats.Messages
+	r.mu.Unlock()
+	return times + r.asks.Load(), r.waiting.Load() > 0
 }
 
 func (r *Reader) usable(ctx context.Context) error {

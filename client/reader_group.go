@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/kbench/kbench/client/internal/group"
 )
 
@@ -35,9 +37,15 @@ type membership struct {
 	closing chan struct{}  // closed by close: leave
 	ended   chan struct{}  // closed by the loop when it has ended
 
+	asked      chan struct{}   // one token: the application asks again; who fetches writes, the loop reads, nobody closes
+	hooksOver  chan struct{}   // closed by hooksTimer: the user's functions are waited for no longer
+	hooksTimer *time.Timer     // the loop's; nil until the member leaves
+	attention  group.Attention // the loop's: whether the application asks for messages
+	absence    absence         // the loop's
+
 	joins, talks line // for requests that wait for the whole group, and for the others
-	// suspects counts answers in a row that broke the protocol. Guarded by mu.
-	suspects int
+	// suspects counts answers in a row that broke the protocol, by the request. Guarded by mu.
+	suspects map[kmsg.Key]int
 
 	turn chan struct{} // one place, held while a commit is on its way
 
@@ -55,6 +63,7 @@ type membership struct {
 	mu      sync.Mutex
 	status  group.Status
 	changed chan struct{} // closed and made anew when status or err changes
+	stuck   *HookError    // the user's function that was left to itself; nil: none
 	err     error         // why there is no membership any more, or will not be; nil: there may be
 	book    *group.Book
 	ending  map[group.Partition]bool // being given up: no generation will come for them
@@ -70,6 +79,8 @@ func newMembership(r *Reader) *membership {
 	m := &membership{
 		r: r, set: set, key: coordinatorKey{coordinatorOfGroup, cfg.GroupID},
 		events: make(chan event), closing: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
+		suspects: map[kmsg.Key]int{},
+		asked:    make(chan struct{}, 1), hooksOver: make(chan struct{}), attention: group.NewAttention(set.MaxPollInterval, time.Now()),
 		turn: make(chan struct{}, 1), held: map[group.Partition]bool{}, tag: noAssignment, book: group.NewBook(),
 		joins: newLine(), talks: newLine(), began: time.Now(),
 	}
@@ -119,13 +130,15 @@ func (m *membership) loop() {
 	defer timer.Stop()
 	closing := m.closing
 	for {
-		orders := m.poll(time.Now())
+		now := time.Now()
+		look := m.attend(now)
+		orders := m.poll(now)
 		m.publish(m.member.Status())
 		if m.carryOut(orders) {
 			return
 		}
 		var wake <-chan time.Time
-		if at := m.wakeAt(orders.Wake); !at.IsZero() {
+		if at := m.wakeAt(orders.Wake, look); !at.IsZero() {
 			timer.Reset(time.Until(at))
 			wake = timer.C
 		}
@@ -133,6 +146,7 @@ func (m *membership) loop() {
 		case e := <-m.events:
 			e(time.Now())
 		case <-wake:
+		case <-m.asked:
 		case <-closing:
 			closing = nil
 			m.leave()
@@ -142,7 +156,12 @@ func (m *membership) loop() {
 	}
 }
 
-func (m *membership) wakeAt(wake time.Time) time.Time {
+// wakeAt is the earliest of what the member and the look at the application ask for (zero: nothing),
+// and of the end of leaving.
+func (m *membership) wakeAt(wake, look time.Time) time.Time {
+	if wake.IsZero() || !look.IsZero() && look.Before(wake) {
+		wake = look
+	}
 	if m.leaving && (wake.IsZero() || m.leaveBy.Before(wake)) {
 		return m.leaveBy
 	}
@@ -218,7 +237,7 @@ func (m *membership) fatal(err error) {
 }
 
 // leaveWithin bounds the wait for the coordinator to let a member go; drainWithin, or the
-// rebalance timeout where that is less, the wait for its last commit.
+// rebalance timeout where that is less, the wait for the user's functions, and that for its last commit.
 const (
 	leaveWithin = 3 * time.Second
 	drainWithin = 15 * time.Second
@@ -231,7 +250,8 @@ func (m *membership) leave() {
 		return
 	}
 	m.leaving = true
-	m.leaveBy = time.Now().Add(drainWithin + leaveWithin)
+	m.leaveBy = time.Now().Add(2*m.lastWait() + leaveWithin)
+	m.boundHooks()
 	generation := m.status.Generation
 	m.nextHolding(func(context.Context) {
 		m.giveUp(m.life, group.Reconcile{Generation: generation}, true)
@@ -246,7 +266,9 @@ func (m *membership) leave() {
 // finish ends everything that is left.
 func (m *membership) finish() {
 	m.end()
+	m.boundHooks()
 	m.workers.Wait()
+	m.hooksTimer.Stop()
 	m.joins.close()
 	m.talks.close()
 	m.mu.Lock()
@@ -257,10 +279,15 @@ func (m *membership) finish() {
 	}
 }
 
-// close leaves the group, and returns when that is done, within bounds.
-func (m *membership) close() {
+// close leaves the group, and returns when that is done, within bounds. An error says that a
+// function of the user's was left behind.
+func (m *membership) close() error {
 	close(m.closing)
 	<-m.ended
+	if stuck := m.stuckHook(); stuck != nil {
+		return stuck
+	}
+	return nil
 }
 
 // send sends a request of the member's.

@@ -86,7 +86,7 @@ func (m *membership) ask(ctx context.Context, over *line, req kmsg.Request, time
 	if class := wire.Classify(said); class.Has(wire.RefreshCoordinator) || err != nil && class.Has(wire.Retriable) {
 		m.r.client.forgetCoordinator(m.key)
 	}
-	return resp, m.judge(err)
+	return resp, m.judge(kmsg.Key(req.Key()), err)
 }
 
 func (m *membership) askOnce(ctx context.Context, over *line, req kmsg.Request, timeout time.Duration) (kmsg.Response, error) {
@@ -149,17 +149,28 @@ func (e *passingError) Unwrap() error { return e.error }
 // Class is what wire.Classify answers.
 func (e *passingError) Class() wire.Class { return wire.Retriable | wire.RefreshCoordinator }
 
-// judge makes what may pass Retriable.
-func (m *membership) judge(err error) error {
+// brokenError is an answer against the protocol that has come once too often to be one damaged
+// connection's: trying on does not help.
+type brokenError struct{ error }
+
+func (e *brokenError) Unwrap() error { return e.error }
+
+// Class is what wire.Classify answers.
+func (e *brokenError) Class() wire.Class { return wire.Fatal | wire.OutcomeUnknown }
+
+// judge makes what may pass Retriable, and what will not Fatal. Answers against the protocol are
+// counted by the request's key: that others are answered well says nothing of these.
+func (m *membership) judge(key kmsg.Key, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case err == nil:
-		m.suspects = 0
+		delete(m.suspects, key)
 	case suspect(err):
-		if m.suspects++; m.suspects < suspectTries {
+		if m.suspects[key]++; m.suspects[key] < suspectTries {
 			return &passingError{err}
 		}
+		return &brokenError{err}
 	case !wire.Classify(err).Has(wire.Retriable) && passing(err):
 		return &passingError{err}
 	}

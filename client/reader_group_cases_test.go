@@ -536,6 +536,7 @@ func TestStaticMembersComeBackWithoutARebalance(t *testing.T) {
 func TestHooksOfAGroup(t *testing.T) {
 	c := newCrew(t, broker.Options{}, 2, nil)
 	c.writeAll(2, 0, 10)
+	var mu sync.Mutex
 	last := map[int32]Message{}
 	var one *hand
 	errs := make(chan error, 10)
@@ -543,7 +544,10 @@ func TestHooksOfAGroup(t *testing.T) {
 		OnAssigned: func(int32, []TopicPartition) { panic("mine") },
 		OnRevoked: func(_ int32, parts []TopicPartition) {
 			for _, p := range parts {
-				errs <- one.r.CommitMessages(c.ctx, last[p.Partition])
+				mu.Lock()
+				m := last[p.Partition]
+				mu.Unlock()
+				errs <- one.r.CommitMessages(c.ctx, m)
 			}
 			panic("mine too")
 		},
@@ -551,7 +555,9 @@ func TestHooksOfAGroup(t *testing.T) {
 	for range 20 {
 		m, err := one.r.FetchMessage(c.ctx)
 		require.NoError(t, err)
+		mu.Lock()
 		last[m.Partition] = m
+		mu.Unlock()
 	}
 	two := c.member(ReaderConfig{})
 	c.eventually(func() bool { return len(two.holding()) == 1 }, func() string { return "shared" })

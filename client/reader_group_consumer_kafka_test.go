@@ -4,6 +4,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -59,6 +60,35 @@ func TestRealConsumerIsKilled(t *testing.T) {
 	c.total(400)
 	two.leave()
 	c.upTo(4, 100)
+}
+
+// Three nodes, with replicas on all: the coordinator is killed while members come and go, and comes
+// back; nothing is lost, and what is committed is what was read.
+func TestRealConsumerGroupOnThreeNodes(t *testing.T) {
+	cluster := kafkatest.Exclusive(t, 3)
+	c := realConsumerCrew(t, cluster, 6)
+	one, two := c.works(ReaderConfig{}), c.works(ReaderConfig{})
+	c.shared([]int{3, 3}, one, two)
+	require.True(t, one.r.group.usesConsumer())
+	c.writeAll(6, 0, 50)
+	c.total(300)
+	b, err := c.client.Coordinator(c.ctx, c.name)
+	require.NoError(t, err)
+	node := fmt.Sprint(b.ID())
+	t.Cleanup(func() { _, _ = cluster.TryScript("start", node) })
+	cluster.Script(t, "kill9", node)
+	three := c.works(ReaderConfig{})
+	c.shared([]int{2, 2, 2}, one, two, three)
+	c.writeAll(6, 50, 100)
+	c.total(600)
+	cluster.Script(t, "start", node)
+	two.leave()
+	c.shared([]int{3, 3}, one, three)
+	c.writeAll(6, 100, 150)
+	c.total(900)
+	one.leave()
+	three.leave()
+	c.upTo(6, 150)
 }
 
 // setGroupConfig sets a configuration of the group's own (KIP-848).

@@ -30,7 +30,7 @@ func (m *membership) nextHolding(change func(context.Context)) {
 		defer close(now.done)
 		defer stop()
 		if before != nil {
-			<-before.done // bounded by what the user's hooks take
+			<-before.done // bounded by what the user's hooks take, and once the member leaves by lastWait
 		}
 		change(ctx)
 	})
@@ -147,19 +147,6 @@ func (m *membership) takeUp(ctx context.Context, want group.Reconcile) error {
 		m.r.assign(m.tag, begin)
 	}
 	return nil
-}
-
-// hook calls a function of the user's, whose panics stay here.
-func (m *membership) hook(where string, fn func(int32, []TopicPartition), generation int32, parts []group.Partition) {
-	if fn == nil {
-		return
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			m.r.errLog.Error("reader hook failed", "error", &PanicError{Where: where, Value: v})
-		}
-	}()
-	fn(generation, partitionsOf(parts))
 }
 
 // partitionsIn lists the partitions of an assignment in order.

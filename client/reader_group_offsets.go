@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/kbench/kbench/client/internal/group"
@@ -61,7 +62,7 @@ func (m *membership) committed(ctx context.Context, parts []group.Partition) (ma
 		resp, err := m.ask(ctx, &m.talks, offsetFetch(m.r.cfg.GroupID, m.askedBy(), asAssignment(parts)), 0)
 		var out map[group.Partition]committedAt
 		if err == nil {
-			out, err = committedIn(resp)
+			out, err = committedIn(resp, m.r.cfg.GroupID)
 		}
 		if err == nil {
 			err = complete(out, parts)
@@ -70,7 +71,7 @@ func (m *membership) committed(ctx context.Context, parts []group.Partition) (ma
 			return out, nil
 		}
 		err = fmt.Errorf("offsets committed by group %q: %w", m.r.cfg.GroupID, err)
-		if class := wire.Classify(err); !class.Has(wire.Retriable) && !class.Has(wire.Rejoin) {
+		if class := wire.Classify(err); !class.Has(wire.Retriable) && !class.Has(wire.Rejoin) || errors.Is(err, errLeftOut) && failures >= suspectTries {
 			return nil, err
 		}
 		m.r.log.Debug("committed offsets not known yet", "group", m.r.cfg.GroupID, "error", err)

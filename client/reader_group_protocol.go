@@ -65,7 +65,7 @@ func (m *membership) choose() bool {
 				m.tell(func(time.Time) { m.take(protocolConsumer) })
 			}
 			return true
-		case !wire.Classify(m.judge(err)).Has(wire.Retriable):
+		case !wire.Classify(m.judge(kmsg.FindCoordinator, err)).Has(wire.Retriable):
 			m.fatal(fmt.Errorf("group %q: %w", m.r.cfg.GroupID, err))
 			return false
 		}

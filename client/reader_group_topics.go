@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/kbench/kbench/client/internal/group"
 	"github.com/kbench/kbench/client/internal/wire"
 )
@@ -46,7 +48,7 @@ func (m *membership) subscribe() {
 			failures = 0
 			m.foundTopics(sizes, first)
 			first = false
-		case !first || wire.Classify(m.judge(err)).Has(wire.Retriable):
+		case !first || wire.Classify(m.judge(kmsg.Metadata, err)).Has(wire.Retriable):
 			failures++
 			m.r.errLog.Warn("looking for the group's topics failed", "group", m.r.cfg.GroupID, "error", err)
 		default:
@@ -141,7 +143,7 @@ func (m *membership) describe(d group.Describe) {
 	topics := make(map[string]group.Topic, len(d.Topics))
 	var err error
 	if len(d.Topics) > 0 {
-		err = m.judge(m.r.client.RefreshMetadata(m.life, d.Topics...))
+		err = m.judge(kmsg.Metadata, m.r.client.RefreshMetadata(m.life, d.Topics...))
 	}
 	if err == nil && len(d.IDs) > 0 {
 		topics, err = m.nameTopics(m.life, d.IDs)

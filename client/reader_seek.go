@@ -202,6 +202,7 @@ type ReaderStats struct {
 	LastRebalance time.Duration // how long it was in no generation, or in one that was ending
 	Commits       int64         // requests that committed something
 	CommitErrors  int64         // commits that failed with nobody to tell: on the interval, or at the end of an assignment
+	Absences      int64         // times that it left because the application did not ask (consumer.group.maxPollInterval)
 	StaleCommits  int64         // messages not committed because their assignment had ended
 
 	QueueLength int   // batches fetched and not read

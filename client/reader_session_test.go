@@ -239,3 +239,54 @@ func TestReaderIsNotHurriedByEmptyAnswers(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.asked()) >= 8 }, 10*time.Second, time.Millisecond)
 	require.GreaterOrEqual(t, time.Since(begin), 100*time.Millisecond, fmt.Sprint(len(s.asked())))
 }
+
+// The broker is told that a session is not needed any more: when the reader closes, and when nothing is
+// fetched from it any more.
+func TestReaderFetchSessionEnds(t *testing.T) {
+	for name, end := range map[string]func(*Reader){
+		"with the reader":           func(r *Reader) { _ = r.Close() },
+		"with the last partition":   func(r *Reader) { r.revoke([]topicPartition{{"in", 0}, {"in", 1}}) },
+		"not with the client's end": func(r *Reader) { _ = r.client.Close(); _ = r.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newReaderBed(t, broker.Options{}, 2, func(c *Config) { c.Consumer.MaxWait = 5 * time.Millisecond })
+			l := b.logFetches()
+			r := b.reader(ReaderConfig{Partitions: []int32{0, 1}})
+			l.await(t, 3)
+			var session int32
+			for _, req := range l.since(0) {
+				session = max(session, req.SessionID)
+			}
+			require.Positive(t, session)
+			end(r)
+			finals := func() (n int) {
+				for _, req := range l.since(0) {
+					if req.SessionEpoch == fetch.FinalEpoch {
+						require.Equal(t, session, req.SessionID)
+						require.Empty(t, req.Topics)
+						n++
+					}
+				}
+				return n
+			}
+			want := 1
+			if name == "not with the client's end" {
+				want = 0
+			}
+			require.Eventually(t, func() bool { return finals() == want }, 5*time.Second, time.Millisecond)
+		})
+	}
+}
+
+// A broker that does not answer does not hold Close up for long.
+func TestReaderFetchSessionEndIsBounded(t *testing.T) {
+	b := newReaderBed(t, broker.Options{}, 1, func(c *Config) { c.Consumer.MaxWait = 5 * time.Millisecond })
+	l := b.logFetches()
+	r := b.reader(ReaderConfig{})
+	l.await(t, 3)
+	b.cluster.StallKey(fetch.Key, 0)
+	began := time.Now()
+	require.NoError(t, r.Close())
+	require.Less(t, time.Since(began), 2*sessionWithin)
+	b.cluster.Resume()
+}

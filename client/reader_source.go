@@ -123,7 +123,7 @@ const (
 
 func (s *source) run() {
 	defer s.r.wg.Done()
-	defer s.disconnect(nil)
+	defer s.finish()
 	for {
 		what := s.next()
 		switch what {

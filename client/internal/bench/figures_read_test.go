@@ -41,7 +41,25 @@ func reading() []figure {
 			},
 			entrants: []entrant{ours("consume-idle"), franz("consume-idle")},
 		},
+		{
+			id: "rebalance-20", title: "a group of 20 members, 100 partitions with 50 messages a second each, when one more joins",
+			kafka: true, partitions: 100, settings: rebalanceSettings(),
+			metrics: []metric{{
+				key: "gap", title: "longest gap between deliveries on partitions that do not move", unit: nanoseconds,
+				reference: ours("rebalance-none"), target: target{entrant: ours("rebalance"), limit: 1.5}, // none beyond what there is anyway
+			}},
+			columns: []string{"moved", "gap/moved"},
+			// An eager group shows that a pause would be seen. The peers' program has no mode for this.
+			entrants: []entrant{ours("rebalance"), ours("rebalance-none"), ours("rebalance-eager")},
+		},
 	}
+}
+
+// rebalanceSettings are 20 s of messages that leave at once.
+func rebalanceSettings() settings {
+	s := same(100_000, 100)
+	s.Linger = 0
+	return s
 }
 
 func readRate(reference entrant, limit float64) metric {

@@ -24,7 +24,9 @@ func init() { // it refers to itself through parseSettings
 	modes = map[string]func(context.Context, *job) error{
 		"callback": produceCallback, "run": produceRuns, "channels": produceChannels, "batch": produceBatch, "sync": produceSync,
 		"consume": consumeBatches, "consume-message": consumeMessages, "consume-bare": consumeBare, "consume-idle": consumeIdle,
-		"idle": idleProducers, "partitions": manyPartitions,
+		"rebalance": rebalances("cooperative-sticky", true), "rebalance-eager": rebalances("range", true),
+		"rebalance-none": rebalances("cooperative-sticky", false),
+		"idle":           idleProducers, "partitions": manyPartitions,
 	}
 }
 

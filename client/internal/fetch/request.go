@@ -15,6 +15,9 @@ const (
 	SessionEpoch int32 = -1
 )
 
+// FinalEpoch ends the session that a request names.
+const FinalEpoch int32 = -1
+
 // Request is one Fetch request. Fields that a version does not have are left out of it.
 type Request struct {
 	MaxWait   time.Duration // sent in whole milliseconds

@@ -262,6 +262,13 @@ func (s *Session) advance(id int32) {
 // Lost says that the answer did not come, or made no sense: what the broker has is not known.
 func (s *Session) Lost() { s.restart = true }
 
+// End says that nothing is fetched any more. It returns the session that the broker may be told
+// of, by FinalEpoch; 0: there is none.
+func (s *Session) End() (id int32) {
+	id, s.id = s.id, 0
+	return id
+}
+
 // Incremental says that the request under way names only what changed: partitions that its answer
 // leaves out have no news.
 func (s *Session) Incremental() bool { return !s.full }

@@ -354,5 +354,96 @@ func TestSessionTurns(t *testing.T) {
 	require.Equal(t, []int32{1, 2, 0, 1}, []int32{first(), first(), first(), first()})
 	s.session.First(s.parts[0])
 	require.Zero(t, first())
-	require.Equal(t, int32(0), first(), "and on it goes")
+	require.Equal(t, []int32{0, 1}, []int32{first(), first()}, "and on it goes")
+}
+
+// Topics are named once each, whoever came and went in between.
+func TestSessionNamesATopicOnce(t *testing.T) {
+	s := &sides{newest: 12}
+	var parts []*fetch.Partition
+	for p := range 2 {
+		for topic := range 3 {
+			m := newPartition(topic, p, false)
+			parts = append(parts, m)
+			s.session.Join(m)
+		}
+	}
+	topics := func(first *fetch.Partition) (names []string) {
+		s.session.First(first)
+		s.fetch(t)
+		for _, topic := range s.request.Topics {
+			names = append(names, topic.Name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"t0", "t1", "t2"}, topics(parts[0]))
+	late := newPartition(0, 2, false)
+	s.session.Join(late)
+	require.Equal(t, []string{"t0", "t1", "t2"}, topics(parts[0]))
+	s.session.Leave(parts[0])
+	s.session.Leave(parts[1])
+	require.Equal(t, []string{"t0", "t1", "t2"}, topics(parts[3]))
+}
+
+// Until every topic's id is known, topics are named by name; then by id, in another session.
+func TestSessionWithoutIDs(t *testing.T) {
+	s := &sides{newest: 18}
+	known, unknown := newPartition(0, 0, true), newPartition(1, 0, false)
+	s.session.Join(known)
+	s.session.Join(unknown)
+	s.fetch(t)
+	require.EqualValues(t, 12, s.version)
+	s.fetch(t)
+	require.True(t, s.session.Incremental())
+	s.session.Leave(unknown)
+	s.fetch(t)
+	require.EqualValues(t, 18, s.version)
+	require.False(t, s.session.Incremental())
+	require.Len(t, s.request.Topics, 1)
+	s.session.Join(newPartition(1, 0, false))
+	s.fetch(t)
+	require.EqualValues(t, 12, s.version)
+	require.False(t, s.session.Incremental())
+}
+
+// Who leaves before it was asked for is neither asked for nor forgotten, and what is forgotten is
+// forgotten once.
+func TestSessionOfWhoLeaves(t *testing.T) {
+	s := &sides{newest: 12}
+	stays, goes := newPartition(0, 0, false), newPartition(0, 1, false)
+	s.session.Join(stays)
+	s.session.Join(goes)
+	s.fetch(t)
+	short := newPartition(0, 2, false)
+	s.session.Join(short)
+	s.session.Leave(short)
+	s.fetch(t)
+	require.True(t, s.session.Incremental())
+	require.Empty(t, s.request.Topics)
+	require.Empty(t, s.request.Forgotten)
+	s.session.Leave(goes)
+	s.session.First(stays)
+	s.fetch(t)
+	require.False(t, s.session.Incremental(), "to be first, all are named")
+	require.Empty(t, s.request.Forgotten)
+	s.fetch(t)
+	require.True(t, s.session.Incremental())
+	require.Empty(t, s.request.Forgotten)
+
+	first := newPartition(0, 3, false)
+	s.session.Join(first)
+	s.session.First(first)
+	s.session.Leave(first)
+	s.fetch(t)
+	require.Equal(t, int32(0), s.request.Topics[0].Partitions[0].Partition)
+}
+
+func TestSessionEnds(t *testing.T) {
+	s := &sides{newest: 12}
+	require.Zero(t, s.session.End())
+	s.session.Join(newPartition(0, 0, false))
+	s.fetch(t)
+	s.session.Lost()
+	require.Equal(t, s.broker.id, s.session.End(), "though it is out of step")
+	require.Zero(t, s.session.End())
 }

@@ -48,7 +48,6 @@ func NewBook() *Book {
 // Open begins with a partition held under tag, of which the coordinator has the offset told, or
 // none (-1). Marks may lie below told: then the log has been cut, and reading began anew.
 func (b *Book) Open(p Partition, tag int32, told int64) {
-	b.Close(p)
 	delete(b.ended, p)
 	b.open[p] = &entry{Offset: Offset{p, tag, unmarked, -1}, told: told}
 }

@@ -79,6 +79,23 @@ func TestTheBookKnowsAssignmentsApart(t *testing.T) {
 	require.ElementsMatch(t, []Partition{p0}, b.Held())
 }
 
+func TestTheBookAndAnswersThatComeLate(t *testing.T) {
+	b := NewBook()
+	b.Open(p0, 1, -1)
+	b.Told(mark(p0, 1, 5))
+	b.Close(p0)
+	b.Told(mark(p0, 1, 3))
+	require.Equal(t, Taken, b.Fate(mark(p0, 1, 5)), "what was told later counts")
+	b.Open(p0, 2, -1)
+	b.Mark(mark(p0, 2, 8))
+	b.Told(mark(p0, 1, 8))
+	require.NotEmpty(t, b.Due(nil, nil), "it was of another assignment")
+	b.Told(mark(p0, 2, 8))
+	b.Close(p0)
+	require.Equal(t, Taken, b.Fate(mark(p0, 2, 8)))
+	require.Equal(t, Stale, b.Fate(mark(p0, 1, 4)), "of one before the last nothing is known")
+}
+
 // TestBookProperties: against a plain model, whatever the order of events.
 func TestBookProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -71,7 +71,7 @@ func NewClassic(set Settings) *Classic {
 func (m *Classic) Status() Status {
 	s := Status{
 		Identity: Identity{MemberID: m.id, InstanceID: m.set.InstanceID, Generation: m.generation},
-		Settled:  m.state == stable,
+		Settled:  m.state == stable || m.state == away,
 		Leads:    m.watch.leads,
 	}
 	switch m.state {
@@ -152,7 +152,6 @@ func (m *Classic) wantRejoin(now time.Time) {
 // rejoin begins a rebalance: what must be given up for it is given up, then the member joins.
 func (m *Classic) rejoin(now time.Time, lost bool) {
 	m.again = false
-	m.request = 0
 	m.watch.forget()
 	keep := m.held
 	if lost || !m.coop {
@@ -176,7 +175,7 @@ func (m *Classic) rejoin(now time.Time, lost bool) {
 // join makes the member join when its backoff has passed. Heartbeats end: that it waits in a
 // JoinGroup tells the coordinator that it lives.
 func (m *Classic) join() {
-	m.state, m.beat, m.request = joining, 0, 0
+	m.state, m.beat = joining, 0
 }
 
 // lose gives everything up that others may have by now, and joins as somebody new, or, where only
@@ -227,6 +226,39 @@ func (m *Classic) Leave(time.Time) {
 	}
 	m.state = leaving
 	m.request = m.send(m.leaveRequest(), false, 0)
+}
+
+// Suspend leaves the group for a while. A static member says nothing, as in Leave.
+func (m *Classic) Suspend(time.Time) {
+	switch m.state {
+	case idle, away, leaving, left:
+		return
+	}
+	if m.err != nil {
+		return
+	}
+	if m.id != "" && m.set.InstanceID == "" {
+		m.send(m.leaveRequest(), false, 0)
+	}
+	m.id, m.generation, m.request, m.beat, m.again = "", none, 0, 0, false
+	m.watch.forget()
+	m.state = away
+	if m.holding != 0 || len(m.held) > 0 {
+		m.reconcile(Reconcile{Lost: true})
+	}
+}
+
+// Resume joins again, as somebody new.
+func (m *Classic) Resume(now time.Time) {
+	if m.state != away {
+		return
+	}
+	m.failures, m.retryAt = 0, now
+	if m.holding != 0 {
+		m.state = revoking
+		return
+	}
+	m.join()
 }
 
 func count(parts []assign.TopicPartitions) (n int) {

@@ -43,7 +43,6 @@ func (m *Classic) joined(now time.Time, answer kmsg.Response, err error) {
 	}
 	if errors.Is(err, wire.ErrMemberIDRequired) && resp.MemberID != "" && resp.MemberID != m.id {
 		m.id = resp.MemberID // KIP-394: this was only to get one
-		m.retryAt = now
 		return
 	}
 	if err == nil {
@@ -54,7 +53,6 @@ func (m *Classic) joined(now time.Time, answer kmsg.Response, err error) {
 		return
 	}
 	if m.watch.leads {
-		m.retryAt = now
 		m.state = describing
 		return
 	}
@@ -78,7 +76,6 @@ func (m *Classic) enter(resp *kmsg.JoinGroupResponse) error {
 			wire.OneLine(name), resp.Generation, wire.OneLine(resp.MemberID))}
 	}
 	m.id, m.generation, m.balancer = resp.MemberID, resp.Generation, chosen
-	m.watch.forget()
 	if resp.LeaderID == resp.MemberID {
 		m.watch.lead(chosen.Name(), resp.Members, resp.SkipAssignment)
 	}
@@ -172,10 +169,8 @@ func (m *Classic) disowned(now time.Time, err error) bool {
 	case errors.Is(err, wire.ErrRebalanceInProgress):
 		m.wantRejoin(now)
 	case errors.Is(err, wire.ErrUnknownMemberID):
-		m.retryAt = now
 		m.lose(now, true)
 	case errors.Is(err, wire.ErrIllegalGeneration):
-		m.retryAt = now
 		m.lose(now, false)
 	default:
 		return false

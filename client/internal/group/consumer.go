@@ -37,7 +37,7 @@ type ConsumerSettings struct {
 // gives up what it has to and says so, and the coordinator hands that on. Make one with
 // NewConsumer.
 type Consumer struct {
-	machine // its states: idle, joining, stable, revoking (everything, before joining anew), leaving, left
+	machine // its states: idle, joining, stable, revoking (everything, before joining anew), away, leaving, left
 	set     ConsumerSettings
 
 	topics []string
@@ -60,7 +60,7 @@ type Consumer struct {
 	fences    int       // times in a row that it had to join anew
 	waitUntil time.Time // for the instance id to be released; zero: not waiting
 
-	// What the coordinator is known to have been told; full: nothing.
+	// What the coordinator is known to have been told; full: nothing, as while joining.
 	full       bool
 	saidTopics []string
 	version    int // of held
@@ -87,10 +87,13 @@ func NewConsumer(set ConsumerSettings) *Consumer {
 // Status is how things stand.
 func (m *Consumer) Status() Status {
 	s := Status{Identity: Identity{MemberID: m.set.MemberID, InstanceID: m.set.InstanceID, Generation: none}}
-	if m.state == stable {
+	switch m.state {
+	case stable:
 		s.Generation = m.epoch
 		s.Commits = m.err == nil
 		s.Settled = m.holding == 0 && m.said == m.version && len(m.missing()) == 0
+	case away:
+		s.Settled = true
 	}
 	return s
 }
@@ -132,27 +135,22 @@ func (m *Consumer) wake() (at time.Time) {
 // connection; well below any session timeout.
 const beatTimeout = 10 * time.Second
 
-// sendBeat says what the coordinator does not know, and everything when joining or when it is not
-// sure what it knows.
+// sendBeat says what the coordinator does not know, and everything where it is not sure what that is,
+// as for who joins.
 func (m *Consumer) sendBeat() {
 	req := m.beatRequest(m.epoch)
-	join := m.state == joining
-	if join || m.full {
+	if m.full {
 		req.RebalanceTimeoutMillis = int32(m.set.Rebalance.Milliseconds())
 		req.RackID, req.ServerAssignor = optional(m.set.Rack), optional(m.set.Assignor)
 		req.SubscribedTopicRegex = optional(m.set.Pattern)
 	}
-	if join || m.full || !slices.Equal(m.saidTopics, m.topics) {
+	if m.full || !slices.Equal(m.saidTopics, m.topics) {
 		req.SubscribedTopicNames = append([]string{}, m.topics...)
 		m.saidTopics = m.topics
 	}
 	m.saying = 0
-	switch {
-	case join:
-		req.Topics = []kmsg.ConsumerGroupHeartbeatRequestTopic{} // must be there, and empty
-		m.saying = m.version
-	case m.full, m.said != m.version:
-		req.Topics = m.owned()
+	if m.full || m.said != m.version {
+		req.Topics = m.owned() // of who joins it must be there, and empty
 		m.saying = m.version
 	}
 	m.known = true
@@ -290,33 +288,61 @@ func (m *Consumer) Held(now time.Time, serial int, held []assign.TopicPartitions
 	m.version++
 	if m.state == revoking {
 		m.state = joining
-		m.beatAt = later(m.beatAt, now)
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // lose gives everything up, which others may have by now, and joins anew under the same id.
 func (m *Consumer) lose(now time.Time) {
-	m.epoch, m.known, m.full, m.request = epochJoin, false, true, 0
-	m.target, m.describing = nil, 0
-	clear(m.names)
 	m.fences++
 	m.beatAt = now
 	if m.fences > 1 {
 		m.beatAt = now.Add(m.set.Backoff(m.fences - 1))
 	}
+	m.state = joining
+	if m.forget() {
+		m.state = revoking
+	}
+}
+
+// forget is for who is no member any more: everything is to be given up. False: there is nothing.
+func (m *Consumer) forget() bool {
+	m.epoch, m.known, m.full, m.request = epochJoin, false, true, 0
+	m.target, m.describing = nil, 0
+	clear(m.names)
 	if len(m.held) == 0 && m.holding == 0 {
-		m.state, m.hold = joining, nil
+		m.hold = nil
+		return false
+	}
+	m.order(nil, nil, none, true)
+	return true
+}
+
+// Suspend leaves the group for a while.
+func (m *Consumer) Suspend(time.Time) {
+	switch m.state {
+	case idle, away, leaving, left:
 		return
 	}
-	m.state = revoking
-	m.order(nil, nil, none, true)
+	if m.err != nil {
+		return
+	}
+	if m.known {
+		m.sendLeave()
+	}
+	m.forget()
+	m.state = away
+}
+
+// Resume joins again.
+func (m *Consumer) Resume(now time.Time) {
+	if m.state != away {
+		return
+	}
+	m.failures, m.fences, m.beatAt = 0, 0, now
+	m.state = joining
+	if m.holding != 0 {
+		m.state = revoking
+	}
 }
 
 // Leave ends the membership. A static member says that it comes back, and keeps its partitions
@@ -327,12 +353,16 @@ func (m *Consumer) Leave(time.Time) {
 		m.state = left
 		return
 	}
+	m.state = leaving
+	m.request = m.sendLeave()
+}
+
+func (m *Consumer) sendLeave() int {
 	epoch := epochLeave
 	if m.set.InstanceID != "" {
 		epoch = epochLeaveStatic
 	}
-	m.state = leaving
 	m.serial++
-	m.request = m.serial
 	m.out.Send = append(m.out.Send, Send{Serial: m.serial, Request: m.beatRequest(epoch)})
+	return m.serial
 }

@@ -57,9 +57,6 @@ func (m *Consumer) beaten(now time.Time, resp *kmsg.ConsumerGroupHeartbeatRespon
 	m.beatAt = now.Add(m.interval)
 	if m.state == joining {
 		m.state = stable
-		if target == nil {
-			target = map[[16]byte][]int32{}
-		}
 	} else {
 		m.fences = 0
 	}

@@ -211,6 +211,7 @@ func TestConsumerGivesUpBeforeItSaysSo(t *testing.T) {
 	s.want("beat me@1")
 	s.answer(1, "t1:0")
 	s.want("hold[t1:0]@1")
+	require.False(t, s.m.Status().Settled)
 	require.True(t, s.m.Status().Commits, "what is given up is committed first")
 	s.wait(5 * time.Second)
 	s.want("beat me@1") // it goes on while something is being given up, and says nothing of it

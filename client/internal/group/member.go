@@ -33,6 +33,13 @@ type Member interface {
 	Held(now time.Time, serial int, held []assign.TopicPartitions)
 	// Refused says that the coordinator refused a request made with this identity.
 	Refused(now time.Time, who Identity, err error)
+	// Suspend leaves the group until Resume, because the application does not ask for messages any
+	// more: what is held is ordered to be given up, as belonging to others, and the coordinator is
+	// told, whose answer is not waited for. It changes nothing where there is no membership yet, or
+	// none any more, and when it is called again.
+	Suspend(now time.Time)
+	// Resume joins again after Suspend, once what was held has been given up.
+	Resume(now time.Time)
 	// Leave ends the membership, once the driver holds nothing any more. Orders.Left follows.
 	Leave(now time.Time)
 }
@@ -117,6 +124,7 @@ const (
 	syncing                 // SyncGroup is under way
 	adopting                // the driver takes the assignment over
 	stable
+	away // suspended
 	leaving
 	left
 )

@@ -154,6 +154,7 @@ func (s *scene) follow(generation int32, protocol string, parts ...assign.TopicP
 	require.Empty(s.t, sync.GroupAssignment, "only the leader assigns")
 	require.False(s.t, s.m.Status().Commits, "the coordinator refuses commits while it waits for the leader")
 	s.answer(to, synced(parts...), nil)
+	require.False(s.t, s.m.Status().Settled, "nothing is held of it yet")
 	return s.reconcile()
 }
 

@@ -16,7 +16,9 @@ import (
 
 // hasty is a broker whose groups rebalance and lose members in no time.
 func hasty(t *testing.T, nodes int) *broker.Cluster {
-	c, err := broker.Start(broker.Options{Nodes: nodes, Config: map[string]string{"group.min.session.timeout.ms": "100"}})
+	c, err := broker.Start(broker.Options{Nodes: nodes, Config: map[string]string{
+		"group.min.session.timeout.ms": "100", "group.consumer.heartbeat.interval.ms": "20", "group.consumer.session.timeout.ms": "1000",
+	}})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -118,6 +120,24 @@ func TestMembersComeAndGo(t *testing.T) {
 			require.Less(t, out.Run.Consumption.Lag.FinalMessages, out.Run.Consumption.Lag.MaxMessages)
 		})
 	}
+}
+
+// With the protocol in which the coordinator assigns (KIP-848), too: a workload's setting like others.
+func TestMembersOfTheConsumerProtocolComeAndGo(t *testing.T) {
+	b := groupLoad(0)
+	b.cfg.Consumer.Group.Protocol = "consumer"
+	b.d.Producers.Messages, b.d.Phases.Duration = 0, 3*time.Second
+	b.d.Consumers.Changes = []workloads.Change{
+		{At: time.Second, Kind: workloads.Add, Count: 1}, {At: 2 * time.Second, Kind: workloads.Remove, Count: 1}}
+	broker := hasty(t, 1)
+	out := b.execute(t, broker.Bootstrap())
+	c := out.Run.Counts
+	require.EqualValues(t, 3000, c.Acked)
+	require.Zero(t, c.Lost+c.NotReceived+c.Corrupted+c.Reordered+c.Duplicated)
+	require.Equal(t, c.Acked, c.Received)
+	require.Positive(t, out.Run.Consumption.Groups[0].Rebalances, "%v", out.Run.Events)
+	require.Positive(t, broker.Requests(68), "ConsumerGroupHeartbeat")
+	require.Zero(t, broker.Requests(11), "JoinGroup")
 }
 
 func eventsOf(out *run.Outcome, kind string) (list []results.Event) {

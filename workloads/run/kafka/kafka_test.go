@@ -37,6 +37,9 @@ func TestKafkaRunsAreWhole(t *testing.T) {
 			{"by channels", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "channels" }},
 			{"in batches", func(d *workloads.Definition, _ *client.Config) { d.Producers.Form = "batch" }},
 			{"by two groups of members", func(d *workloads.Definition, _ *client.Config) { d.Consumers.Groups, d.Consumers.Mode = 2, "group" }},
+			{"by members whose coordinator assigns (KIP-848)", func(d *workloads.Definition, c *client.Config) {
+				d.Consumers.Mode, c.Consumer.Group.Protocol = "group", "consumer"
+			}},
 			{"by members that begin on a backlog", func(d *workloads.Definition, _ *client.Config) {
 				d.Consumers.Mode, d.Consumers.Form, d.Producers.Messages, d.Consumers.StartAfter = "group", "message", 2000, time.Second
 			}},
