@@ -16,6 +16,7 @@ import (
 const (
 	groupMembers = 20
 	groupTick    = 20 * time.Millisecond
+	groupTicks   = 50          // at least, whatever the number of messages
 	groupBound   = time.Minute // for the group to settle, and for the last messages
 )
 
@@ -158,7 +159,7 @@ func (p *party) settle(ctx context.Context, partitions int) error {
 // member joins.
 func (p *party) send(ctx context.Context, o owner, joins bool) error {
 	f := new(firstFailure)
-	ticks := int(p.job.N) / len(p.seen)
+	ticks := max(int(p.job.N)/len(p.seen), groupTicks)
 	start := time.Now()
 	for tick := range ticks {
 		run := make([]*client.ProducerMessage, len(p.seen))
@@ -231,11 +232,14 @@ func (p *party) report() error {
 	return nil
 }
 
+// end closes all members at once: one after the other each would wait for a rebalance.
 func (p *party) end() error {
-	var failures []error
-	for _, r := range p.readers {
-		failures = append(failures, r.Close())
+	failures := make([]error, len(p.readers))
+	var closing sync.WaitGroup
+	for i, r := range p.readers {
+		closing.Go(func() { failures[i] = r.Close() })
 	}
+	closing.Wait()
 	p.wg.Wait()
 	return errors.Join(failures...)
 }
