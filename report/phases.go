@@ -95,7 +95,11 @@ func steadyText(s *results.Steady) string {
 	if !s.Found {
 		return s.Reason
 	}
-	return fmt.Sprintf("after %s, which are left out · drift from then on %+.2g %%", duration(float64(s.AfterNs)), s.Drift*100)
+	text := "from the beginning"
+	if s.AfterNs > 0 {
+		text = "after " + duration(float64(s.AfterNs)) + ", which are left out"
+	}
+	return text + fmt.Sprintf(" · trend from then on %+.2g %%, which is no more than chance or of no matter", s.Drift*100)
 }
 
 func littleText(l *results.LittlesLaw) string {

@@ -43,7 +43,7 @@ func TestPhasesAndInsightsEverywhere(t *testing.T) {
 		text := strings.NewReplacer("&#43;", "+", "<td class=\"n\">", " ", "</td>", " ", "|", " ", "\\", "").Replace(b.String())
 		for _, part := range []string{
 			"warm-up", "base", "peak", "4,980", "5,000", "17",
-			"after 12.0 s, which are left out · drift from then on -0.2 %",
+			"after 12.0 s, which are left out · trend from then on -0.2 %",
 			"50 to 60 messages on average · rate × service 75 – these contradict each other",
 			"14,000 · acked 60 to 61 each · p99 1.00 ms to 9.30 ms, median 1.30 ms, worst producer 812 · all in p00-r0-producers.csv",
 			"max 3.00 ms (nanosleep)", "machine 42.00 % busy",
@@ -59,5 +59,6 @@ func TestPhasesOfOneAreNoTable(t *testing.T) {
 	rows, measured := phaseRows(&phased(t).result.Points[0].Runs[0])
 	require.Equal(t, []bool{false, true, true}, measured)
 	require.Equal(t, "–", rows[0][len(rows[0])-1], "a phase without messages has no latency")
+	require.Equal(t, "from the beginning · trend from then on +61 %, which is no more than chance or of no matter", steadyText(&results.Steady{Found: true, Drift: 0.61}))
 	require.Equal(t, "no steady state: why", steadyText(&results.Steady{Reason: "no steady state: why"}))
 }

@@ -17,6 +17,9 @@ import (
 // that mean the same: "-1" and "all", 64KiB and 65536.
 func (d *Definition) Effective() map[string]any {
 	out := settings.Effective(d)
+	if len(d.Phases.Named) > 0 {
+		out["phases.duration"] = settings.FormatDuration(d.Phases.Length())
+	}
 	out["client"] = d.clientInEffect()
 	sweep := make([]any, 0, len(d.Sweep))
 	for _, axis := range d.Sweep {

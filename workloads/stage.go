@@ -122,7 +122,7 @@ func (c *checker) named() {
 		}
 		seen[s.Name] = true
 	}
-	if _, given := c.given["phases.duration"]; given && p.Duration != p.Length() {
+	if c.lengthTwice() && p.Duration != p.Length() {
 		c.add("phases.duration", "is %s, but phases.named make up %s; leave it out", settings.FormatDuration(p.Duration), settings.FormatDuration(p.Length()))
 	}
 	if kind := c.Producers.Schedule.Kind; kind != "constant" {
@@ -131,6 +131,13 @@ func (c *checker) named() {
 	if c.Producers.Messages > 0 {
 		c.add("phases.named", "ends the measured phase, and so does producers.messages; leave one out")
 	}
+}
+
+// lengthTwice says whether phases.duration was given beside phases.named. Phases named on the command
+// line replace the duration in a file.
+func (c *checker) lengthTwice() bool {
+	duration, given := c.given["phases.duration"]
+	return given && (duration.File != c.File || c.given["phases.named"].File == c.File)
 }
 
 // steadyState checks that a steady state can be looked for.

@@ -24,10 +24,16 @@ func TestNamedPhasesInEveryForm(t *testing.T) {
 		require.Equal(t, []any{"base 4s", "peak 2s 5000"}, d.Effective()["phases.named"], says)
 		require.Equal(t, 6*time.Second, d.Phases.Length(), "they make up the measured phase")
 	}
+	file := "producers.rate: 100\nphases.duration: 9s"
+	d, err := Decode("w.yaml", []byte(file), fakeClient{}, Overrides{Set: []string{"phases.named=[base 4s, peak 2s 5k]"}})
+	require.NoError(t, err, "on the command line they replace the duration of a file")
+	require.Equal(t, "6s", d.Effective()["phases.duration"])
+	_, err = Decode("w.yaml", []byte("producers.rate: 100\nphases.named: [base 4s]"), fakeClient{}, Overrides{Duration: "5s"})
+	require.ErrorContains(t, err, "phases.duration: is 5s, but phases.named make up 4s; leave it out", "a duration on the command line would do nothing")
 	text, err := json.Marshal(want[1])
 	require.NoError(t, err)
 	require.Equal(t, `"peak 2s 5000"`, string(text))
-	d, err := Decode("w.yaml", []byte("phases.named: [a 1s 10, b 1s 20]\nthresholds: [response.p99<1s]"), fakeClient{}, Overrides{})
+	d, err = Decode("w.yaml", []byte("phases.named: [a 1s 10, b 1s 20]\nthresholds: [response.p99<1s]"), fakeClient{}, Overrides{})
 	require.NoError(t, err, "rates of their own are an open loop")
 	require.True(t, d.Open())
 }

@@ -18,6 +18,7 @@ func TestCheck04NoInventedSamples(t *testing.T) {
 	d.Phases.WarmUp, d.Phases.Drain = 2*time.Second, 5*time.Second
 	out := measure(t, d, synthetic.Script{Latency: ms, Refuse: 0.1, Silent: 9 * time.Second})
 	c := out.Run.Counts
+	t.Logf("expected attempted 10000 = acked 8100 + failed 900 + unknown 1000, seen %d = %d + %d + %d", c.Attempted, c.Acked, c.Failed, c.Unknown)
 	require.EqualValues(t, 10_000, c.Attempted)
 	require.EqualValues(t, 1000, c.Unknown)
 	require.EqualValues(t, 900, c.Failed)
@@ -134,6 +135,7 @@ func TestCheck14Failures(t *testing.T) {
 	d.Thresholds = []string{"errors<0.1%"}
 	out := measure(t, d, synthetic.Script{Latency: ms, Refuse: 0.01})
 	total := int64(10_000 * T.Seconds())
+	t.Logf("of %d messages 1 %% refused: expected %d, seen %d in their own histogram of %d", total, total/100, out.Run.Counts.Failed, out.Run.Series[results.SeriesFailed].Count)
 	require.EqualValues(t, total/100, out.Run.Counts.Failed)
 	within(t, 9900, out.Run.Rates.MessagesPerSecond, tolerance, "the rate counts acked messages only")
 	require.Equal(t, map[string]int64{synthetic.ErrRefused.Error(): total / 100}, out.Run.Errors)

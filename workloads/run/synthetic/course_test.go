@@ -188,6 +188,7 @@ func TestCheck22GeneratorStandsStill(t *testing.T) {
 			Target: synthetic.New(synthetic.Script{Latency: ms}, clock)})
 		require.NoError(t, err)
 	})
+	t.Logf("expected a pause of 2 s by name, seen %q", out.Run.Verdict.Reasons)
 	require.Contains(t, out.Run.Verdict.Reasons, "the generator itself stood still for 2s, limit 100ms: latency of that time is its own")
 	require.Equal(t, "pause", out.Run.Events[0].Kind)
 	require.InDelta(t, 4*time.Second, out.Run.Events[0].AtNs, float64(10*ms))
