@@ -66,23 +66,31 @@ func SignedRank(xs []float64, alpha float64) Interval {
 // averages at each end are outside the interval.
 func signedRankCut(n int, share float64) (cut int, tail float64) {
 	if n > exactSignedRank {
-		mean := float64(n*(n+1)) / 4
-		sd := math.Sqrt(float64(n*(n+1)*(2*n+1)) / 24)
-		below := func(c int) float64 { return distuv.UnitNormal.CDF((float64(c) - 0.5 - mean) / sd) }
-		for below(cut+1) <= share {
-			cut++
-		}
-		return cut, below(cut)
+		return normalCut(float64(n*(n+1))/4, float64(n*(n+1)*(2*n+1))/24, share)
 	}
-	total := math.Ldexp(1, n)
+	return exactCut(signedRankWays(n), math.Ldexp(1, n), share)
+}
+
+// exactCut finds the cut in a distribution given as counts of each value, total in all.
+func exactCut(ways []float64, total, share float64) (cut int, tail float64) {
 	sum := 0.0
-	for t, ways := range signedRankWays(n) {
-		if (sum+ways)/total > share {
+	for t, here := range ways {
+		if (sum+here)/total > share {
 			return t, sum / total
 		}
-		sum += ways
+		sum += here
 	}
 	return 0, 0 // not reached: all ways together are more than a share below ½
+}
+
+// normalCut is exactCut by the normal approximation with continuity correction.
+func normalCut(mean, variance, share float64) (cut int, tail float64) {
+	sd := math.Sqrt(variance)
+	below := func(c int) float64 { return distuv.UnitNormal.CDF((float64(c) - 0.5 - mean) / sd) }
+	for below(cut+1) <= share {
+		cut++
+	}
+	return cut, below(cut)
 }
 
 // signedRankWays counts, for each value t of the statistic, the sets of ranks 1…n that sum to
