@@ -63,6 +63,17 @@ type page struct {
 type badge struct{ Kind, Text string }
 
 func newPage(v *view) (*page, error) {
+	d, err := newPageFrame(v)
+	if err != nil {
+		return nil, err
+	}
+	d.fill(v)
+	d.addSources(v)
+	return d, nil
+}
+
+// newPageFrame is a page without figures: what it is about, how it looks, what to know first.
+func newPageFrame(v *view) (*page, error) {
 	style, err := templates.ReadFile("templates/report.css")
 	if err != nil {
 		return nil, fmt.Errorf("reading the report's style sheet: %w", err)
@@ -89,12 +100,15 @@ func newPage(v *view) (*page, error) {
 	if t.interrupted {
 		d.Banners = append(d.Banners, "not finished: what was measured until then is all here")
 	}
-	d.fill(v)
+	return d, nil
+}
+
+// addSources says where the figures come from, and what of it could not be read.
+func (d *page) addSources(v *view) {
 	for _, src := range v.sources {
 		d.Unread = append(d.Unread, src.notes...)
 		d.Sources = append(d.Sources, newSourcePage(src))
 	}
-	return d, nil
 }
 
 // fill adds the figures and the plots.

@@ -31,13 +31,8 @@ type bench struct {
 	ran      int // runs kept
 }
 
-// newBench finds the cluster and fills in everything of the result that is known before.
+// newBench finds the cluster and makes the result.
 func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.Plan, dir *results.Dir, known *ceilings, errOut io.Writer) (*bench, error) {
-	cfg, err := configOf(def)
-	if err != nil {
-		return nil, err
-	}
-	o.security.Apply(cfg)
 	c, err := findCluster(stop.soft, o.brokers, stop)
 	if err != nil {
 		return nil, err
@@ -46,13 +41,7 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 	if w, ok := b.show.(io.Writer); ok {
 		stop.tellOn(w)
 	}
-	described, err := c.describe(stop.soft, cfg)
-	if err != nil {
-		c.close()
-		return nil, err
-	}
-	described.SecurityProtocol, described.SASLMechanism = o.security.Protocol(), o.security.Mechanism()
-	if b.result, err = newResult(def, p, cfg, described); err != nil {
+	if err := b.begin(def); err != nil {
 		c.close()
 		return nil, err
 	}
@@ -68,6 +57,22 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 		})
 	}
 	return b, nil
+}
+
+// begin asks the cluster what it is and fills in everything of the result that is known before.
+func (b *bench) begin(def *workloads.Definition) error {
+	cfg, err := configOf(def)
+	if err != nil {
+		return err
+	}
+	b.o.security.Apply(cfg)
+	described, err := b.cluster.describe(b.stop.soft, cfg)
+	if err != nil {
+		return err
+	}
+	described.SecurityProtocol, described.SASLMechanism = b.o.security.Protocol(), b.o.security.Mechanism()
+	b.result, err = newResult(def, b.plan, cfg, described)
+	return err
 }
 
 // configOf is the client's configuration before any sweep.

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -44,13 +46,23 @@ func newPlanCommand() *cobra.Command {
 
 // Output formats.
 const (
-	formatText = "text"
-	formatJSON = "json"
+	formatText     = "text"
+	formatJSON     = "json"
+	formatMarkdown = "md"
+	formatHTML     = "html"
 )
 
 func checkFormat(format string) error {
 	if format != formatText && format != formatJSON {
 		return usage(fmt.Errorf("--format %s: is neither text nor json", format))
+	}
+	return nil
+}
+
+// checkFormats is checkFormat for commands that have more of them.
+func checkFormats(format string, known ...string) error {
+	if !slices.Contains(known, format) {
+		return usage(fmt.Errorf("--format %s: is none of %s", format, strings.Join(known, ", ")))
 	}
 	return nil
 }
