@@ -50,6 +50,7 @@ type page struct {
 	Unread          []string // what could not be read
 	Ceilings        []labelled
 	CeilingNote     string
+	Capacity        *capacityPage
 	Single          *singlePage
 	Table           *sweepTable
 	Frontier        *plotPage
@@ -117,10 +118,10 @@ func (d *page) fill(v *view) {
 	for _, src := range v.sources {
 		d.Ceilings = append(d.Ceilings, ceilingFacts(src.result)...)
 	}
-	d.CeilingNote = ceilingNote
+	d.CeilingNote, d.Capacity = ceilingNote, newCapacityPage(v)
 	if p := v.single(); p != nil {
 		d.Single = newSinglePage(p)
-	} else {
+	} else if t := v.tally(); t.runs > 0 || t.searches == 0 { // a search that found nothing has said so
 		d.Table = newSweepTable(v)
 		d.Frontier = newFrontierPage(v)
 	}
@@ -150,6 +151,15 @@ func (v *view) subtitle() string {
 func badges(t tally) []badge {
 	var bs []badge
 	switch {
+	case t.searches > 0 && t.found == t.searches:
+		bs = append(bs, badge{"good", "✓ capacity found"})
+	case t.searches > 1 && t.found > 0:
+		bs = append(bs, badge{"bad", fmt.Sprintf("✗ capacity found in %d of %d searches", t.found, t.searches)})
+	case t.searches > 0:
+		bs = append(bs, badge{"bad", "✗ no capacity found"})
+	}
+	switch {
+	case t.runs == 0 && t.searches > 0:
 	case t.runs == 0:
 		bs = append(bs, badge{"mild", "nothing was run"})
 	case t.invalid == 0 && t.runs == 1:

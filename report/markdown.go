@@ -47,9 +47,10 @@ func writeMarkdown(w io.Writer, v *view) error {
 		m.line("> not finished: what was measured until then is all here")
 	}
 	m.ceilings(v)
+	m.capacities(v)
 	if p := v.single(); p != nil {
 		m.single(p)
-	} else {
+	} else if t.runs > 0 || t.searches == 0 {
 		m.points(v)
 	}
 	for _, n := range v.notes() {

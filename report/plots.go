@@ -18,7 +18,7 @@ import (
 )
 
 // Plots draws the charts of a result as files of their own, SVG and PNG, into a folder that is
-// there: throughput-p99, percentiles, and timeline-<point> for each point. Charts without figures
+// there: throughput-p99, capacity, percentiles, and timeline-<point> for each point. Charts without figures
 // are left out. dir may be nil; see Named.
 func Plots(into string, r *results.Result, dir *results.Dir) error {
 	return writePlots(into, newView(Named{Dir: dir, Result: r}))
@@ -34,6 +34,11 @@ const (
 func writePlots(into string, v *view) error {
 	if shown := plottable(v.points); len(shown) > 1 {
 		if err := savePlot(into, "throughput-p99", frontierPlot(shown), legendOf(pointNames(shown))); err != nil {
+			return err
+		}
+	}
+	if shown := drawable(v.searches()); len(shown) > 0 {
+		if err := savePlot(into, "capacity", capacityPlot(shown), legendOf(searchNames(shown))); err != nil {
 			return err
 		}
 	}

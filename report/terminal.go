@@ -33,9 +33,11 @@ func Terminal(w io.Writer, r *results.Result, o TerminalOptions) error {
 	v := newView(Named{Result: r})
 	t.head(v)
 	t.ceilings(v)
-	if p := v.single(); p != nil && len(p.data.Runs) == 1 {
+	t.capacities(v)
+	switch p := v.single(); {
+	case p != nil && len(p.data.Runs) == 1:
 		t.run(p, &p.data.Runs[0])
-	} else {
+	case len(v.ran()) > 0 || len(r.Capacity) == 0: // a search that found nothing has said so
 		t.sweep(v)
 	}
 	t.where(o)

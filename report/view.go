@@ -110,6 +110,7 @@ func (v *view) repeated() bool {
 type tally struct {
 	points, runs, invalid, skipped int
 	conditions, broken             int // thresholds, and runs in which one did not hold
+	searches, found                int // of capacity, and those that found one
 	embedded, interrupted          bool
 }
 
@@ -118,6 +119,12 @@ func (v *view) tally() tally {
 	for _, src := range v.sources {
 		t.embedded = t.embedded || src.result.Provenance.Cluster.Embedded
 		t.interrupted = t.interrupted || src.result.Interrupted
+		t.searches += len(src.result.Capacity)
+		for i := range src.result.Capacity {
+			if src.result.Capacity[i].Held() {
+				t.found++
+			}
+		}
 	}
 	for _, p := range v.points {
 		t.points++

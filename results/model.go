@@ -57,6 +57,9 @@ type Result struct {
 	// Ceilings are what the generator can do alone: those that `kbench ceiling` measured, or that
 	// the runs were held against.
 	Ceilings []Ceiling `json:"ceilings,omitempty"`
+	// Capacity are the searches of `kbench capacity`, in order of execution. The runs of the points
+	// are then the hold runs that held.
+	Capacity []Capacity `json:"capacity,omitempty"`
 }
 
 // Workload is the definition that was run.

@@ -53,6 +53,8 @@ var importRules = []struct {
 		why: "the embedded broker is independent of what it serves"},
 	{pkg: "workloads/run/kafka", deny: []string{"report"}, why: "running knows nothing of reporting"},
 	{pkg: "workloads/run/synthetic", deny: []string{"client", "report"}, free: []string{"client/settings"}, why: "the scripted target has no client"},
+	{pkg: "workloads/run/capacity", deny: []string{"client", "report", "workloads/run/kafka"}, free: []string{"client/settings"}, std: []string{"net", "os", "time"},
+		why: "a search is pure"},
 	{pkg: "workloads/run/fault", deny: []string{"report"}, why: "running knows nothing of reporting"},
 	{pkg: "workloads/run", deny: []string{"report", "cmd"}, ext: []string{"github.com/vbauerster/mpb", "github.com/spf13/cobra"},
 		why: "running knows neither reports nor terminals"},

@@ -25,6 +25,10 @@ type progress interface {
 	end()
 }
 
+// unknownRuns is the number of runs when it depends on what comes of them: then each has a label of
+// its own.
+const unknownRuns = 0
+
 func newProgress(w io.Writer, quiet bool, runs int) progress {
 	switch {
 	case quiet:
@@ -106,7 +110,7 @@ func (b *bar) update(p run.Progress) {
 
 func (b *bar) done(r *results.Run) {
 	b.stop()
-	if b.runs > 1 {
+	if b.runs != 1 {
 		_, _ = fmt.Fprintln(b.w, verdict(r))
 	}
 }
@@ -136,8 +140,11 @@ func (b *bar) Write(p []byte) (int, error) {
 
 // title is where in the plan a run is.
 func title(order, runs int, p *plan.Point) string {
-	if runs == 1 {
+	switch runs {
+	case 1:
 		return ""
+	case unknownRuns:
+		return p.Label + ": "
 	}
 	return fmt.Sprintf("[%d/%d] %s: ", order+1, runs, p.Label)
 }

@@ -188,7 +188,7 @@ func (b *bench) finish(out io.Writer, err error) error {
 	if printed := b.print(out); printed != nil {
 		err = errors.Join(err, printed)
 	}
-	code := b.verdictCode()
+	code := worse(b.verdictCode(), capacityCode(b.result))
 	if err != nil {
 		code = worse(code, codeOf(err))
 	}
