@@ -119,6 +119,7 @@ func (s search) spoken(at drawnProbe) string {
 
 // capacityPage is the section about the searches.
 type capacityPage struct {
+	Title    string
 	Searches []searchPage
 	Plot     *plotPage
 	Lines    []labelled // agreement and scaling
@@ -136,7 +137,10 @@ func newCapacityPage(v *view) *capacityPage {
 	if len(searches) == 0 && len(v.scalability()) == 0 {
 		return nil
 	}
-	p := &capacityPage{}
+	p := &capacityPage{Title: "Capacity"}
+	if len(searches) == 0 {
+		p.Title = "Scaling"
+	}
 	for _, s := range searches {
 		p.Searches = append(p.Searches, searchPage{Title: s.title, Text: capacityText(s.data), Held: s.data.Held(), Probes: probeTable(s.data)})
 	}

@@ -37,7 +37,7 @@ func workload(length time.Duration, thresholds ...string) workloads.Definition {
 		Seed:      7,
 		Producers: workloads.Producers{Count: 1, Pacer: "sleep", Run: 1000, Schedule: workloads.Schedule{Kind: "constant"}},
 		Payload:   workloads.Payload{Stamp: "none"},
-		Phases:    workloads.Phases{WarmUp: 500 * time.Millisecond, Duration: length, Drain: 2 * time.Minute, Interval: time.Second},
+		Phases:    workloads.Phases{WarmUp: 200 * time.Millisecond, Duration: length, Drain: 2 * time.Minute, Interval: time.Second},
 		Validity: workloads.Validity{MinRateShare: 0.99, MaxLateness: 2 * time.Millisecond, MaxLatenessShare: 0.1,
 			MaxPause: 100 * time.Millisecond},
 		Thresholds: thresholds,
@@ -76,7 +76,7 @@ func measured(t *testing.T, o capacity.Options, d workloads.Definition, script s
 }
 
 func TestCheck16CapacityOfAQueue(t *testing.T) {
-	d := workload(lengthOf(30*time.Second, 1500*time.Millisecond), "response.p99<1s")
+	d := workload(lengthOf(30*time.Second, 700*time.Millisecond), "response.p99<1s")
 	all := measured(t, capacity.Options{Start: 1000}, d, synthetic.Script{Latency: time.Millisecond, Capacity: 20_000})
 	require.Equal(t, capacity.Found, all.Outcome)
 	require.LessOrEqual(t, all.probes, 12, "%v", rates(all.steps))
@@ -87,7 +87,7 @@ func TestCheck16CapacityOfAQueue(t *testing.T) {
 
 // M/M/1: p99 is ln 100/(μ−λ), which is 5 ms at 9 079/s.
 func TestCheck16CapacityAtAnObjective(t *testing.T) {
-	d := workload(lengthOf(120*time.Second, 10*time.Second), "response.p99<=5ms")
+	d := workload(lengthOf(120*time.Second, 5*time.Second), "response.p99<=5ms")
 	d.Producers.Schedule.Kind = "poisson"
 	all := measured(t, capacity.Options{Start: 1000}, d, synthetic.Script{Capacity: 10_000, Exponential: true, Seed: 11})
 	require.Equal(t, capacity.Found, all.Outcome)
@@ -101,9 +101,9 @@ func TestCapacityIsBoundedByTheConsumers(t *testing.T) {
 	d := workload(3 * time.Second)
 	d.Consumers = workloads.Consumers{Count: 1, Groups: 1}
 	d.Payload = workloads.Payload{Size: 64, Stamp: "value"}
-	all := measured(t, capacity.Options{Start: 500}, d, synthetic.Script{Capacity: 20_000, Reading: 3000})
+	all := measured(t, capacity.Options{Start: 150}, d, synthetic.Script{Capacity: 20_000, Reading: 900})
 	require.Equal(t, capacity.Found, all.Outcome)
-	require.InEpsilon(t, 3000, all.Achieved, 0.025)
+	require.InEpsilon(t, 900, all.Achieved, 0.025)
 }
 
 func TestCapacityWhenEverythingOrNothingHolds(t *testing.T) {
