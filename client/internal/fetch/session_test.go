@@ -438,6 +438,21 @@ func TestSessionOfWhoLeaves(t *testing.T) {
 	require.Equal(t, int32(0), s.request.Topics[0].Partitions[0].Partition)
 }
 
+// What a request said that was lost is said again, whether the broker got it or not.
+func TestSessionSaysAgainWhatWasLost(t *testing.T) {
+	s := &sides{newest: 12}
+	m := newPartition(0, 0, false)
+	s.parts = append(s.parts, m)
+	s.session.Join(m)
+	s.fetch(t)
+	m.Asked.Offset = 7
+	s.session.Changed(m)
+	s.next()
+	s.session.Lost()
+	s.fetch(t)
+	require.Equal(t, s.want(), s.broker.held)
+}
+
 func TestSessionEnds(t *testing.T) {
 	s := &sides{newest: 12}
 	require.Zero(t, s.session.End())

@@ -209,7 +209,7 @@ func (m *Classic) Held(now time.Time, serial int, held []assign.TopicPartitions)
 		m.state = stable
 		m.watch.at = now.Add(m.set.Watch)
 		// What this member gave up, its next owner gets in the generation that follows (KIP-429).
-		if m.again || m.coop && m.revokes {
+		if m.again || m.revokes {
 			m.rejoin(now, false)
 		}
 	}

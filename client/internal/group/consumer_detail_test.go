@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kbench/kbench/client/internal/wire"
 )
@@ -131,6 +132,25 @@ func TestConsumerAPartitionGivenTwice(t *testing.T) {
 	s.want("beat me@1")
 	s.answer(1, "t1:0,0,1")
 	s.want("") // nothing new
+}
+
+func TestConsumerATopicOfWhichItGetsNothing(t *testing.T) {
+	s := member(t, nil)
+	s.wait(5 * time.Second)
+	s.want("beat me@1")
+	a := kmsg.NewConsumerGroupHeartbeatResponseAssignment()
+	for _, of := range []struct {
+		name       string
+		partitions []int32
+	}{{"t1", []int32{0, 1}}, {"t2", nil}} {
+		topic := kmsg.NewConsumerGroupHeartbeatResponseAssignmentTopic()
+		topic.TopicID, topic.Partitions = topicID(of.name), of.partitions
+		a.Topics = append(a.Topics, topic)
+	}
+	resp := kmsg.NewPtrConsumerGroupHeartbeatResponse()
+	resp.MemberEpoch, resp.HeartbeatIntervalMillis, resp.Assignment = 1, 5000, &a
+	s.m.Answered(s.now, s.sent, resp, nil)
+	s.want("") // nor is its name asked for
 }
 
 // However long the failures have gone on: a session must not end because of the backoff.
