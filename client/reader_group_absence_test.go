@@ -69,11 +69,11 @@ func TestAMemberIsAwayAfterFiveMinutes(t *testing.T) {
 	for protocol, leave := range map[string]kmsg.Key{"classic": kmsg.LeaveGroup, "consumer": kmsg.ConsumerGroupHeartbeat} {
 		t.Run(protocol, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := &coordination{addr: "pipe:1"}
+				c := &coordination{addr: "pipe:1", beat: 5 * time.Second}
 				srv := rawserver.StartPipes(rawserver.Script{Handle: c.handle})
 				defer srv.Close()
 				cfg := NewConfig()
-				cfg.Consumer.Group.Protocol = protocol
+				cfg.Consumer.Group.Protocol, cfg.Consumer.MaxWait = protocol, 5*time.Second
 				cfg.Net.Dialer = func(context.Context, string, string) (net.Conn, error) { return srv.Pipe() }
 				r := c.member(t, cfg)
 				ctx := context.Background()
@@ -91,7 +91,7 @@ func TestAMemberIsAwayAfterFiveMinutes(t *testing.T) {
 				require.Equal(t, left, c.times(leave), "it says nothing while it is away")
 				_, err = r.FetchMessage(ctx) // what was not committed comes again
 				require.NoError(t, err)
-				waits, stop := context.WithTimeout(ctx, time.Hour)
+				waits, stop := context.WithTimeout(ctx, 20*time.Minute)
 				defer stop()
 				_, err = r.FetchMessage(waits)
 				require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -22,6 +22,7 @@ import (
 // every group. It agrees with everything, but for what a test has it say otherwise.
 type coordination struct {
 	addr string
+	beat time.Duration // that it asks of members of the consumer protocol
 	// twist may change the good answer to a request of key, or answer otherwise.
 	key   kmsg.Key
 	twist func(req rawserver.Request, good kmsg.Response) rawserver.Reply
@@ -53,7 +54,7 @@ func (c *coordination) start(t *testing.T, protocol string) (*Reader, context.Co
 		return c.handle(req)
 	}})
 	require.NoError(t, err)
-	c.addr = srv.Addr()
+	c.addr, c.beat = srv.Addr(), 5*time.Millisecond
 	close(ready)
 	t.Cleanup(srv.Close)
 	cfg := NewConfig()
@@ -131,7 +132,7 @@ func (c *coordination) agree(raw rawserver.Request) (resp kmsg.Response, how raw
 		a := kmsg.NewConsumerGroupHeartbeatResponseAssignment()
 		a.Topics = append(a.Topics, topic)
 		r := kmsg.NewPtrConsumerGroupHeartbeatResponse()
-		r.MemberID, r.MemberEpoch, r.HeartbeatIntervalMillis, r.Assignment = &req.MemberID, 1, 5, &a
+		r.MemberID, r.MemberEpoch, r.HeartbeatIntervalMillis, r.Assignment = &req.MemberID, 1, int32(c.beat.Milliseconds()), &a
 		return r, how
 	case *kmsg.OffsetFetchRequest:
 		return committedNothing(), how
