@@ -95,6 +95,9 @@ func gateTitle(d *gate.Decision) string {
 	case gate.KindThresholds:
 		return d.Workload + ": " + d.New
 	}
+	if d.Base == "" {
+		return d.Workload + ": " + d.New
+	}
 	return fmt.Sprintf("%s: %s → %s, not paired", d.Workload, d.Base, d.New)
 }
 

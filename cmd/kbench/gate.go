@@ -23,6 +23,10 @@ With BASE and NEW, two stored results are judged. They were made at different ti
 limits are twice as wide; when workload, cluster or host differ it refuses (--force judges
 nevertheless and says so). With NEW and --threshold alone, the conditions are judged.
 
+With --baseline DIR, NEW is judged beside the last ten results in DIR of the same work in the
+same place, whose spread is the noise; then it is added, change points are looked for and
+DIR/trend.html is drawn. What failed is in the trend but not a measure, until --accept.
+
 Judged are throughput, p50 and p99 of response (service in a closed loop), and the generator's
 CPU a message. FAIL: worse beyond chance, and by more than 5 % (p99: 10 %). PASS: worse by 10 %
 (p99: 20 %) is ruled out. A chance of at most 5 % of a false FAIL is shared out over metrics and
@@ -31,6 +35,7 @@ looks. Conditions (--threshold, and the workload's own) are judged on the new si
 
 const gateExample = `  kbench gate before after
   kbench gate after --threshold 'response.p99<20ms' --threshold 'errors<0.1%'
+  kbench gate --baseline perf-history kbench-results/quick-20260102T030405Z
   kbench gate --run quick --a producer.flush.messages=1 --b producer.flush.messages=100
   kbench gate --run mine.yaml --a-brokers old:9092 --b-brokers new:9092 --out gated
   kbench gate before after --junit junit.xml --markdown "$GITHUB_STEP_SUMMARY"`
@@ -51,6 +56,8 @@ type gateOptions struct {
 	bBrokers   []string
 	thresholds []string
 	force      bool
+	baseline   string
+	accept     bool
 	out        string
 	format     string
 	quiet      bool
@@ -66,7 +73,7 @@ type gateFiles struct{ junit, markdown, annotations, bench string }
 func newGateCommand() *cobra.Command {
 	var o gateOptions
 	cmd := &cobra.Command{
-		Use:     "gate BASE NEW | NEW --threshold EXPR | --run WORKLOAD",
+		Use:     "gate BASE NEW | --baseline DIR NEW | NEW --threshold EXPR | --run WORKLOAD",
 		Short:   "Judge whether something became slower: PASS, FAIL or INCONCLUSIVE",
 		Long:    gateLong + gateCodesHelp,
 		Example: gateExample,
@@ -84,6 +91,8 @@ func newGateCommand() *cobra.Command {
 	f.StringVar(&o.overrides.Duration, "duration", "", "--run: length of the measured phase of every run (5s)")
 	f.StringArrayVar(&o.thresholds, "threshold", nil, "condition on the new side, e.g. 'response.p99<20ms': on the median over its runs, on every run for counts of what went wrong (repeatable)")
 	f.BoolVar(&o.force, "force", false, "judge stored results although workload, cluster or host differ")
+	f.StringVar(&o.baseline, "baseline", "", "folder that keeps a history: judge NEW beside the last ten results of the same work in the same place, add it, draw the trend")
+	f.BoolVar(&o.accept, "accept", false, "--baseline: NEW is the measure from now on, whatever the verdict")
 	o.connecting.addFlags(cmd)
 	f.StringVar(&o.out, "out", "", "--run: directory for both results and the verdict, new or empty (default kbench-results/gate-WORKLOAD-TIME)")
 	f.StringVar(&o.format, "format", formatText, "what is printed: text, md or json")
@@ -101,6 +110,9 @@ func (o *gateOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	if o.workload != "" {
 		return o.runPairs(cmd)
+	}
+	if o.baseline != "" {
+		return o.runBaseline(cmd, args[0])
 	}
 	several, err := openResults(args)
 	if err != nil {
@@ -141,6 +153,12 @@ func (o *gateOptions) check(args []string) error {
 		return usage(errors.New("--a, --b, --a-brokers, --b-brokers, --set, --rate, --duration and --out go with --run WORKLOAD; stored results are judged as they are"))
 	}
 	switch {
+	case o.accept && o.baseline == "":
+		return usage(errors.New("--accept goes with --baseline DIR"))
+	case o.baseline != "" && len(args) != 1:
+		return usage(errors.New("with --baseline name one result, the new one"))
+	case o.baseline != "":
+		return nil
 	case len(args) == 1 && len(o.conditions) == 0:
 		return usage(errors.New("one result can be judged by conditions only: give --threshold, or a base before it"))
 	case len(args) < 1 || len(args) > 2:
@@ -153,6 +171,8 @@ func (o *gateOptions) check(args []string) error {
 func (o *gateOptions) checkPairs(args []string) error {
 	clusters := len(o.aBrokers)+len(o.bBrokers) > 0
 	switch {
+	case o.baseline != "" || o.accept:
+		return usage(errors.New("--baseline keeps stored results; leave it out with --run, which has its own base"))
 	case len(args) > 0:
 		return usage(fmt.Errorf("with --run both sides are measured now; leave out %q", args))
 	case clusters && (len(o.aBrokers) == 0 || len(o.bBrokers) == 0):

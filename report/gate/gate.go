@@ -1,8 +1,8 @@
 // Package gate turns results into a verdict: did this become slower? It returns values; who
 // calls it prints, writes files and exits.
 //
-// Two sides that were run in pairs are judged by Pairs, two stored results by Stored, one result
-// by thresholds alone.
+// Two sides that were run in pairs are judged by Pairs, two stored results by Stored, one beside a
+// history by Baseline, one by Thresholds alone.
 package gate
 
 import (
@@ -58,6 +58,8 @@ type Decision struct {
 	Metrics    []MetricDecision  `json:"metrics"`
 	Thresholds []ThresholdResult `json:"thresholds"`
 	Notes      []string          `json:"notes,omitempty"`
+	// Trends are the judged metrics over the history, of KindBaseline.
+	Trends []Trend `json:"trends,omitempty"`
 }
 
 // MetricDecision is the verdict on one metric of one point. Changes are ratios of how many times

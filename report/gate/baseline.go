@@ -1,0 +1,238 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kbench/kbench/report/compare"
+	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/results/stat"
+)
+
+// KindBaseline is a result judged beside a history.
+const KindBaseline = "baseline"
+
+// Entry is one result of a history.
+type Entry struct {
+	Name   string
+	Result *results.Result
+	// Failed entries are in the trend, but nothing is judged beside them: a slowdown must not
+	// become the measure by being repeated.
+	Failed bool
+	// Accepted entries begin anew: nothing before them counts.
+	Accepted bool
+}
+
+// pooled is how many of the last results a new one is judged beside.
+const pooled = 10
+
+// Baseline judges a result beside the earlier ones of the same work in the same place: the runs of
+// the last ten that did not fail, from the last accepted one on, together. What lies between
+// these results is then part of the noise, by which nothing fails (see Stored). Without any it is
+// inconclusive. With o.Force those of other work and places count as well.
+func Baseline(history []Entry, other compare.Named, o StoredOptions) (*Decision, error) {
+	history = ordered(history, other.Result)
+	like := history
+	if !o.Force {
+		like = alike(history, other.Result)
+	}
+	base := measureOf(like)
+	if len(base) == 0 {
+		d := Thresholds(other, o.Thresholds)
+		d.Kind = KindBaseline
+		if d.Verdict == Pass {
+			d.Verdict = Inconclusive
+		}
+		d.Notes = []string{fmt.Sprintf("the baseline has no result of the same work in the same place to judge by (%d of other work or places, %d failed)", len(history)-len(like), len(like))}
+		return d, nil
+	}
+	merged := merge(base)
+	d, err := Stored(compare.Named{Name: "baseline", Result: merged}, other, o)
+	if err != nil {
+		return nil, err
+	}
+	d.Kind = KindBaseline
+	first, last := base[0].Result.StartedAt, base[len(base)-1].Result.StartedAt
+	d.Notes = append(d.Notes, fmt.Sprintf("judged beside %d results of %s to %s", len(base), day(first), day(last)))
+	d.Trends = Trends(append(slices.Clone(like), Entry{Name: other.Name, Result: other.Result, Failed: d.Verdict == Fail}))
+	for _, t := range d.Trends {
+		d.Notes = append(d.Notes, t.said()...)
+	}
+	return d, nil
+}
+
+func day(t time.Time) string { return t.UTC().Format("2006-01-02") }
+
+// ordered are the entries from the earliest on, without the result that is judged.
+func ordered(history []Entry, judged *results.Result) []Entry {
+	var list []Entry
+	for _, e := range history {
+		if !Same(e.Result, judged) {
+			list = append(list, e)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Entry) int { return a.Result.StartedAt.Compare(b.Result.StartedAt) })
+	return list
+}
+
+// Same says whether two are copies of one result.
+func Same(a, b *results.Result) bool {
+	return a.StartedAt.Equal(b.StartedAt) && a.Workload.Hash == b.Workload.Hash && a.Provenance.Host.Hostname == b.Provenance.Host.Hostname
+}
+
+// alike are the entries without a decisive difference to a result.
+func alike(history []Entry, to *results.Result) []Entry {
+	var list []Entry
+	for _, e := range history {
+		if !slices.ContainsFunc(compare.Unlike(e.Result, to), func(d compare.Difference) bool { return d.Decisive }) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// measureOf are the entries that a new one is judged beside.
+func measureOf(like []Entry) []Entry {
+	var list []Entry
+	for _, e := range like {
+		if e.Accepted {
+			list = nil
+		}
+		if !e.Failed || e.Accepted {
+			list = append(list, e)
+		}
+	}
+	return list[max(0, len(list)-pooled):]
+}
+
+// merge is the last entry's result with the runs of all at its points.
+func merge(entries []Entry) *results.Result {
+	last := entries[len(entries)-1].Result
+	out := *last
+	out.Points = slices.Clone(last.Points)
+	for i := range out.Points {
+		out.Points[i].Runs = slices.Clone(out.Points[i].Runs)
+	}
+	for _, e := range entries[:len(entries)-1] {
+		for _, p := range compare.Align(last, e.Result) {
+			if p.Base == nil || p.New == nil {
+				continue
+			}
+			i := slices.IndexFunc(out.Points, func(q results.Point) bool { return q.ID == p.Base.ID })
+			out.Points[i].Runs = append(out.Points[i].Runs, p.New.Runs...)
+		}
+	}
+	return &out
+}
+
+// Trend is a metric of a point over a history.
+type Trend struct {
+	Point  string       `json:"point,omitempty"`
+	Name   string       `json:"name"`
+	Unit   string       `json:"unit"`
+	Values []TrendValue `json:"values"`
+	// Changes are the indices of Values from which on the level is another.
+	Changes []int `json:"changes,omitempty"`
+}
+
+// TrendValue is a result in a trend.
+type TrendValue struct {
+	Result string    `json:"result"`
+	At     time.Time `json:"at"`
+	Median float64   `json:"median"`
+	Min    float64   `json:"min"`
+	Max    float64   `json:"max"`
+	Failed bool      `json:"failed,omitempty"`
+}
+
+// changeAlpha is the chance of a change point where nothing changed, for each stretch looked at.
+const changeAlpha = 0.01
+
+// Trends are the judged metrics over entries, which are in order, with their change points. The
+// points are those of the last entry.
+func Trends(entries []Entry) []Trend {
+	if len(entries) == 0 {
+		return nil
+	}
+	last := entries[len(entries)-1].Result
+	var list []Trend
+	for i := range last.Points {
+		p := &last.Points[i]
+		runs := compare.Valid(p)
+		if len(runs) == 0 {
+			continue
+		}
+		for _, m := range compare.Gated(runs[0]) {
+			t := trendOf(entries, last, p, m)
+			if len(last.Points) > 1 {
+				t.Point = p.Label
+			}
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+func trendOf(entries []Entry, last *results.Result, p *results.Point, m compare.Metric) Trend {
+	t := Trend{Name: m.Name, Unit: m.Unit, Values: []TrendValue{}}
+	var logs []float64
+	for _, e := range entries {
+		for _, pair := range compare.Align(last, e.Result) {
+			if pair.Base != p || pair.New == nil {
+				continue
+			}
+			values := figures(m, compare.Valid(pair.New))
+			if len(values) == 0 {
+				continue
+			}
+			middle := stat.Median(values)
+			t.Values = append(t.Values, TrendValue{e.Name, e.Result.StartedAt.UTC(), middle, slices.Min(values), slices.Max(values), e.Failed})
+			logs = append(logs, m.Worse(1, middle))
+		}
+	}
+	for _, c := range stat.ChangePoints(logs, changeAlpha, 1) {
+		t.Changes = append(t.Changes, c.At)
+	}
+	return t
+}
+
+func figures(m compare.Metric, runs []*results.Run) []float64 {
+	var values []float64
+	for _, run := range runs {
+		if v, ok := m.Of(run); ok {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// Level is the median of the results from one change to the next; index says which stretch, 0 is
+// the one before the first change.
+func (t Trend) Level(index int) float64 {
+	from, to := 0, len(t.Values)
+	if index > 0 {
+		from = t.Changes[index-1]
+	}
+	if index < len(t.Changes) {
+		to = t.Changes[index]
+	}
+	var values []float64
+	for _, v := range t.Values[from:to] {
+		values = append(values, v.Median)
+	}
+	return stat.Median(values)
+}
+
+// said are the changes in words.
+func (t Trend) said() []string {
+	var lines []string
+	for i, at := range t.Changes {
+		name := t.Name
+		if t.Point != "" {
+			name = t.Point + " " + name
+		}
+		lines = append(lines, fmt.Sprintf("%s changed by %+.1f %% with %s of %s", name, 100*(t.Level(i+1)/t.Level(i)-1), t.Values[at].Result, day(t.Values[at].At)))
+	}
+	return lines
+}
