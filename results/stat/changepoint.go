@@ -18,7 +18,7 @@ const (
 	leastSegment = 5
 	permutations = 199
 	// maxSeries bounds the values looked at, the last ones: the work grows with their square.
-	maxSeries = 500
+	maxSeries = 250
 )
 
 // ChangePoints finds where a series of figures in time changed, by E-divisive: the place whose two
@@ -29,7 +29,7 @@ const (
 // Regressions in a Continuous Integration System", ICPE 2020). No shape of the noise is assumed,
 // but that it does not depend on its predecessors. alpha is the chance of a change where there is
 // none, for each segment looked at. There are at least five values between changes; of a series
-// beyond 500 values only the last are looked at. The same seed gives the same answer; values that
+// beyond 250 values only the last are looked at. The same seed gives the same answer; values that
 // are not finite give none.
 func ChangePoints(xs []float64, alpha float64, seed uint64) []ChangePoint {
 	from := max(0, len(xs)-maxSeries)

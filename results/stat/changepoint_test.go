@@ -46,7 +46,7 @@ func TestChangePointsFound(t *testing.T) {
 }
 
 func TestChangePointsErrorRates(t *testing.T) {
-	const series = 150
+	const series = 60
 	alarms, found, near := 0, 0, 0
 	for seed := range uint64(series) {
 		r := rand.New(rand.NewPCG(seed, 4))
@@ -77,8 +77,8 @@ func TestChangePointsEdges(t *testing.T) {
 		xs[3] = bad
 		require.Empty(t, stat.ChangePoints(xs, 0.05, 1))
 	}
-	xs := append(levels(r, 30, 0.1, 9), levels(r, 250, 0.1, 1, 2)...)
+	xs := append(levels(r, 30, 0.1, 9), levels(r, 125, 0.1, 1, 2)...)
 	at := stat.ChangePoints(xs, 0.01, 1)
-	require.Len(t, at, 1, "only the last 500 are looked at")
-	require.Equal(t, 280, at[0].At)
+	require.Len(t, at, 1, "only the last 250 are looked at")
+	require.Equal(t, 155, at[0].At)
 }
