@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,7 @@ func TestCheck09CeilingAndTheRunsHeldAgainstIt(t *testing.T) {
 		e.requireCode(t, codeDone)
 		run := loadResult(t, filepath.Join(dir, "low")).Points[0].Runs[0]
 		require.InEpsilon(t, one.MessagesPerSecond, run.Generator.CeilingPerSecond, 1e-9)
-		require.Empty(t, run.Verdict.Warnings)
+		require.NotContains(t, strings.Join(run.Verdict.Warnings, "\n"), "ceiling")
 	})
 	t.Run("a rate near it carries a warning", func(t *testing.T) {
 		low := *r

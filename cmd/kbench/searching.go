@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/kbench/kbench/results"
@@ -112,7 +113,7 @@ func (s *searching) at(p *plan.Point, step capacity.Step) plan.Point {
 			d.Phases.Duration = s.o.hold
 		}
 	}
-	point.Label = fmt.Sprintf("%s %d at %.5g/s", step.Stage, step.Number, step.Rate)
+	point.Label = fmt.Sprintf("%s %d at %s/s", step.Stage, step.Number, strconv.FormatFloat(step.Rate, 'f', -1, 64))
 	if len(s.plan.Order) > 1 {
 		point.Label = p.Label + ": " + point.Label
 	}
