@@ -56,3 +56,44 @@ func TestCreateTopicsWaitsUntilLeadersServe(t *testing.T) {
 	require.Less(t, time.Since(start), patience/2)
 	f.Remove()
 }
+
+func TestLeadersAreMoved(t *testing.T) {
+	c := cluster(t, 2, 3)
+	cl, err := NewClient(c.Bootstrap(), quickConfig())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, cl.Close()) }()
+	before := c.Leader("t", 1)
+	from, now, err := cl.MoveLeader(within(t), "t", 1, -1)
+	require.NoError(t, err)
+	require.Equal(t, []int32{before, 1 - before}, []int32{from, now})
+	require.Equal(t, now, c.Leader("t", 1))
+	_, back, err := cl.MoveLeader(within(t), "t", 1, before)
+	require.NoError(t, err)
+	require.Equal(t, before, back)
+	for partition, to := range map[int32]int32{9: -1, -1: -1, 0: 7, 1: before} {
+		_, _, err := cl.MoveLeader(within(t), "t", partition, to)
+		require.ErrorContains(t, err, "moving the leader of topic", "partition %d to %d", partition, to)
+	}
+	for _, tc := range []struct {
+		sentence         string
+		replicas, inSync []int32
+		leader, to       int32
+		want             []int32
+		says             string
+	}{
+		{"the next one", []int32{1, 2, 3}, []int32{1, 2, 3}, 1, -1, []int32{2, 1, 3}, ""},
+		{"round the end", []int32{1, 2, 3}, []int32{1, 2, 3}, 3, -1, []int32{1, 2, 3}, ""},
+		{"past one that is not in sync", []int32{1, 2, 3}, []int32{1, 3}, 1, -1, []int32{3, 1, 2}, ""},
+		{"the one named", []int32{1, 2, 3}, []int32{1, 2, 3}, 1, 3, []int32{3, 1, 2}, ""},
+		{"without a leader any other", []int32{1, 2}, []int32{2}, -1, -1, []int32{2, 1}, ""},
+		{"the one named is behind", []int32{1, 2, 3}, []int32{1, 2}, 1, 3, nil, "in sync"},
+		{"nobody else is in sync", []int32{1, 2, 3}, []int32{1}, 1, -1, nil, "in sync"},
+		{"no other replica", []int32{1}, []int32{1}, 1, -1, nil, "one replica"},
+	} {
+		got, err := reordered(tc.replicas, tc.inSync, tc.leader, tc.to)
+		require.Equal(t, tc.want, got, tc.sentence)
+		if tc.says != "" {
+			require.ErrorContains(t, err, tc.says, tc.sentence)
+		}
+	}
+}

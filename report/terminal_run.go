@@ -94,7 +94,8 @@ func countFacts(run *results.Run) []labelled {
 		facts = append(facts, labelled{"received", text})
 	}
 	facts = append(facts, labelled{"rate", rateLine(run)})
-	return append(facts, consumptionFacts(run)...)
+	facts = append(facts, consumptionFacts(run)...)
+	return append(facts, faultFacts(run)...)
 }
 
 // integrityText is what is known of messages that did not arrive as they were sent.

@@ -169,6 +169,8 @@ type Run struct {
 	Log      string `json:"log"`
 	Timeline string `json:"timeline"`
 	Lags     string `json:"lags,omitempty"`
+	// Faults are those of the workload, with what they did; see Fault.
+	Faults []Fault `json:"faults,omitempty"`
 	// Events are marks on the time axis: faults, rebalances, leader moves, pauses.
 	Events []Event `json:"events,omitempty"`
 	// Phases are the parts of the run in order, each with figures of its own: the warm-up, the

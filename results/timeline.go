@@ -22,6 +22,7 @@ import (
 //	lag_messages                      consumers' lag at the end; empty when unknown
 //	in_flight_messages                accepted and not decided at the end
 //	lateness_ms                       largest lateness of a pacer in the window
+//	faults                            kinds of the faults in force in the window, joined by +
 //	NAME_count, NAME_p50_ms, NAME_p99_ms, NAME_max_ms   one group for each series of the run;
 //	                                  the latencies are empty when the count is 0
 //
@@ -35,6 +36,7 @@ type TimelineRow struct {
 	Lag                                                    int64 // -1 when unknown
 	InFlight                                               int64
 	LatenessNs                                             int64
+	Faults                                                 string // "stall", "cut+delay"; empty: none
 	// Series has an entry for every series with values in the window.
 	Series map[string]TimelineSeries
 }
@@ -49,7 +51,7 @@ func (w *Window) Row() TimelineRow {
 	row := TimelineRow{
 		StartNs: w.StartNs, LengthNs: w.LengthNs,
 		Attempted: w.Attempted, Acked: w.Acked, Failed: w.Failed, Unknown: w.Unknown, Received: w.Received,
-		AckedBytes: w.AckedBytes, Lag: w.Lag, InFlight: w.InFlight, LatenessNs: w.LatenessNs,
+		AckedBytes: w.AckedBytes, Lag: w.Lag, InFlight: w.InFlight, LatenessNs: w.LatenessNs, Faults: w.Faults,
 		Series: map[string]TimelineSeries{},
 	}
 	if w.LengthNs > 0 {
@@ -88,6 +90,11 @@ var columns = []column{
 	lagColumn(),
 	scaled("in_flight_messages", 1, func(r *TimelineRow) *int64 { return &r.InFlight }),
 	scaled("lateness_ms", 1e6, func(r *TimelineRow) *int64 { return &r.LatenessNs }),
+	{
+		name: "faults",
+		text: func(r *TimelineRow) string { return r.Faults },
+		take: func(r *TimelineRow, text string) error { r.Faults = text; return nil },
+	},
 }
 
 // scaled is a column of an integer, shown in units of so many of it.

@@ -19,4 +19,6 @@ type Window struct {
 	InFlight int64
 	// LatenessNs is the largest lateness of a pacer's waking up in the window.
 	LatenessNs int64
+	// Faults are the kinds of those in force at some instant of the window, joined by +.
+	Faults string
 }

@@ -33,6 +33,7 @@ func check(d *Definition, given map[string]settings.Value) settings.Problems {
 	c.named()
 	c.steadyState()
 	c.validity()
+	c.faults()
 	c.thresholds()
 	return c.problems
 }

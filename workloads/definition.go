@@ -25,6 +25,8 @@ type Definition struct {
 	Record    Record    `key:"record"`
 	Validity  Validity  `key:"validity"`
 
+	Faults Faults `key:"faults" doc:"What happens to connections, leaders and answers at times of the measured phase: {at: 10s, kind: stall, for: 2s}, on the command line as 'at=10s kind=stall for=2s'. Kinds: cut (for: new connections are refused so long), delay (for, delay, jitter), stall (for) and bandwidth (for, bytesPerSecond), each of one broker or of all, through a proxy in front of the brokers; leader (partition, to: a broker), by the admin API; error (for, request, code, broker, partition), by the embedded broker."`
+
 	Repeat     int      `key:"repeat" doc:"Executions of every point, interleaved in random order within blocks."`
 	Thresholds []string `key:"thresholds" doc:"Conditions on every run's figures, e.g. 'response.p99<20ms', 'errors<0.1%', 'lost=0'. A broken one ends kbench with exit code 3."`
 

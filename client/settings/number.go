@@ -152,3 +152,16 @@ func scaledWhole(number string, scale int64) (*big.Int, error) {
 	}
 	return r.Num(), nil
 }
+
+// ParseBytes reads a whole number of bytes: "65536", "64KiB", "1MB".
+func ParseBytes(text string) (int64, error) {
+	number, scale, err := Field{Unit: "bytes"}.split(text)
+	if err != nil {
+		return 0, err
+	}
+	n, err := scaledInt(number, scale)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is no number of bytes; write it like 65536, 64KiB or 1MB", text)
+	}
+	return n, nil
+}

@@ -147,16 +147,22 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 	b.o.security.Apply(cfg)
 	clock := run.NewClock()
 	ceiling, _ := b.ceilings.of(p)
-	target := kafka.New(kafka.Options{
-		Bootstrap: b.cluster.bootstrap, Config: *cfg, Definition: p.Definition, Clock: clock,
+	var target *kafka.Target
+	faults, err := b.newScript(b.stop.hard, &p.Definition, cfg, func() []string { return target.Topics() })
+	if err != nil {
+		return nil, err
+	}
+	target = kafka.New(kafka.Options{
+		Bootstrap: faults.Bootstrap(), Config: *cfg, Definition: p.Definition, Clock: clock,
 	})
 	b.metrics.begin(p.ID, x.Repeat, target.Metrics)
 	out, err := run.Execute(b.stop.soft, run.Spec{
 		Definition: p.Definition, Clock: clock, Repeat: x.Repeat, Order: x.Order,
-		Target:     target,
+		Target: target, Disturber: faults, LeadersMayMove: workloads.Faults(p.Definition.Faults).Has(workloads.FaultLeader),
 		AckMeaning: ackMeaning(cfg), Idempotent: cfg.Producer.Idempotent, Ceiling: ceiling.MessagesPerSecond,
 		Progress: b.progress, HardCtx: b.stop.hard,
 	})
+	err = closeScript(faults, out, err)
 	if err == nil && out.Run.Counts.Failed+out.Run.Counts.Unknown > 0 {
 		// A run goes on without brokers, since they may come back; what follows it need not.
 		err = b.cluster.gone(b.stop.soft, cfg)

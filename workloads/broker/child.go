@@ -48,12 +48,15 @@ type ChildOptions struct {
 // Its methods are safe for concurrent use.
 type Child struct {
 	cmd       *exec.Cmd
-	lifeline  io.Closer // the parent's end of the child's standard input
+	lifeline  io.WriteCloser // the parent's end of the child's standard input
 	bootstrap []string
 	stderr    *tail
 	asked     atomic.Bool   // the exit is this process's doing
 	exited    chan struct{} // closed by the goroutine of run, after err is set
 	err       error
+
+	commanding sync.Mutex // one command at a time
+	commands   int        // given so far
 }
 
 // StartError says why a child never served.

@@ -202,3 +202,21 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 	require.Len(t, lines, tailLines)
 	require.Equal(t, "    line 9999", lines[len(lines)-1])
 }
+
+// A child fails requests for as long as its parent asks for it, and does not mind what is no command.
+func TestChildFailsRequestsOnCommand(t *testing.T) {
+	c := startChild(t, Options{Topics: oneTopic(1)})
+	code := func() int16 { return dial(t, c.Bootstrap()[0]).metadata("t").Topics[0].ErrorCode }
+	require.Zero(t, code())
+	undo, err := c.Fail(Failure{Key: 3, Code: 5, Count: -1, Topic: "t"})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return code() == 5 }, 10*time.Second, 10*time.Millisecond)
+	_, err = c.lifeline.Write([]byte("no command\n"))
+	require.NoError(t, err)
+	require.EqualValues(t, 5, code())
+	require.NoError(t, undo())
+	require.Eventually(t, func() bool { return code() == 0 }, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, c.Close())
+	_, err = c.Fail(Failure{Key: 3, Code: 5, Count: -1})
+	require.ErrorContains(t, err, "takes no commands any more")
+}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -305,14 +304,7 @@ type Failure struct {
 
 // Fail installs a failure. An unknown code answers UNKNOWN_SERVER_ERROR.
 func (c *Cluster) Fail(f Failure) *Fault {
-	var err *kerr.Error
-	if !errors.As(kerr.ErrorForCode(f.Code), &err) {
-		err = kerr.UnknownServerError
-	}
-	return &Fault{h: c.k.Fault(kfake.Fault{
-		Keys: []kmsg.Key{kmsg.Key(f.Key)}, Nodes: f.Nodes, Topic: f.Topic, Partitions: f.Partitions,
-		Group: f.Group, TxnID: f.TxnID, TopLevel: f.TopLevel, Err: err, Count: f.Count,
-	})}
+	return install(c.k, f)
 }
 
 // Fault is an installed failure.

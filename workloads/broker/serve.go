@@ -21,14 +21,20 @@ const retentionEvery = time.Second
 // with the address of every node, before any is needed; it must not block. An error means that
 // the cluster never came up.
 func Serve(ctx context.Context, o Options, ready func(bootstrap []string)) error {
+	return serveCluster(ctx, o, func(k *kfake.Cluster) {
+		if ready != nil {
+			ready(k.ListenAddrs())
+		}
+	})
+}
+
+func serveCluster(ctx context.Context, o Options, ready func(*kfake.Cluster)) error {
 	cluster, err := newKfake(o)
 	if err != nil {
 		return err
 	}
 	defer cluster.Close()
-	if ready != nil {
-		ready(cluster.ListenAddrs())
-	}
+	ready(cluster)
 	keepRetention(ctx, cluster, o)
 	return nil
 }
@@ -79,16 +85,18 @@ func startError(err error) error {
 func Main(ctx context.Context, o Options, lifeline io.Reader, stdout, stderr io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if lifeline != nil {
-		// Owned by the process: a read of stdin cannot be interrupted, so nobody waits for it.
-		// It ends when the parent closes its end of the pipe or is gone.
-		go func() {
-			_, _ = io.Copy(io.Discard, lifeline)
-			stop()
-		}()
-	}
 	var printed error
-	err := Serve(ctx, o, func(bootstrap []string) {
+	err := serveCluster(ctx, o, func(k *kfake.Cluster) {
+		bootstrap := k.ListenAddrs()
+		if lifeline != nil {
+			// Owned by the process: a read of stdin cannot be interrupted, so nobody waits for it.
+			// It ends when the parent closes its end of the pipe or is gone.
+			go func() {
+				obey(lifeline, k, stderr)
+				_, _ = io.Copy(io.Discard, lifeline) // after a line that is too long
+				stop()
+			}()
+		}
 		if _, printed = fmt.Fprintln(stdout, strings.Join(bootstrap, ",")); printed != nil {
 			stop() // nobody can learn the address: there is nothing to serve for
 			return

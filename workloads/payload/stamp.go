@@ -31,9 +31,9 @@ type Stamp struct {
 	// Number is the producer's own count, from 0: it rises by 1 with each of its messages, whatever
 	// partition they go to.
 	Number int64
-	Due      int64 // nanoseconds since 1970, UTC
-	Flags    uint32
-	Sum      uint32 // written by PutStamp
+	Due    int64 // nanoseconds since 1970, UTC
+	Flags  uint32
+	Sum    uint32 // written by PutStamp
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -48,6 +48,7 @@ func (e *engine) drive(ctx context.Context) error {
 		c.others.Go(func() { c.direct(steps) }) // ends with consume; awaited below
 	}
 
+	c.disturb()
 	c.measure(k)
 	c.measuredEnds()
 	c.coolDown(k)

@@ -65,6 +65,8 @@ type engine struct {
 	catching  catchUp
 	watch     *watch
 
+	disturbances []*disturbance // the workload's faults
+
 	// failed carries the first fatal error. Anyone may write it, once; drive reads it; it is
 	// never closed.
 	failed chan error

@@ -162,6 +162,11 @@ func (out *Outcome) shift(by int64) {
 	for i := range out.Run.Events {
 		out.Run.Events[i].AtNs -= by
 	}
+	for i := range out.Run.Faults {
+		if f := &out.Run.Faults[i]; f.Skipped == "" {
+			f.AtNs -= by
+		}
+	}
 	if out.Lags != nil {
 		for i := range out.Lags.Rows {
 			out.Lags.Rows[i].EndNs -= by

@@ -49,7 +49,9 @@ func (e *engine) outcome(err error) *Outcome {
 		run.Verdict.Valid = false
 		run.Verdict.Reasons = append(run.Verdict.Reasons, err.Error())
 	}
-	out := &Outcome{Run: run, Windows: e.timeline.windows(whole), tracked: e.tracking(), cut: e.arrivalsCut, idempotent: e.spec.Idempotent, grouped: e.def.Consumers.Mode == "group",
+	windows := e.timeline.windows(whole)
+	run.Faults = e.faults(windows, whole)
+	out := &Outcome{Run: run, Windows: windows, tracked: e.tracking(), cut: e.arrivalsCut, idempotent: e.spec.Idempotent, grouped: e.def.Consumers.Mode == "group",
 		Lags: e.lags.table(run.Topics, e.report.Groups), Parts: e.splits()}
 	out.Run.Parts = out.Parts.summaries()
 	out.shift(settled)
@@ -65,6 +67,7 @@ func (e *engine) events(elapsed int64) []results.Event {
 		list = append(list, event)
 	}
 	list = append(list, e.crew.events...)
+	list = append(list, e.marks()...)
 	list = append(list, e.phaseEvents(elapsed)...)
 	if e.drainTook > 0 {
 		list = append(list, results.Event{AtNs: elapsed, DurationNs: int64(e.drainTook), Kind: "phase", Text: "drain"})

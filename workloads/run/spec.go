@@ -39,6 +39,9 @@ type Spec struct {
 	// Ceiling is what this generator can do with no cluster behind it, messages/s; 0: unknown.
 	Ceiling float64
 
+	// Disturber makes the faults of the definition happen; needed when it lists any.
+	Disturber Disturber
+
 	// Progress, if set, is called once before anything is opened and then about four times a
 	// second, never twice at the same time. It may take a few milliseconds; the load does not
 	// wait for it.
@@ -123,6 +126,9 @@ func (s Spec) withDefaults() (Spec, error) {
 		return s, errors.New("run: a replayed schedule without Definition.Times")
 	} else if d.Phases.Length() <= 0 && d.Producers.Messages <= 0 && !replays {
 		return s, errors.New("run: neither phases.duration nor producers.messages bounds the measured phase")
+	}
+	if len(d.Faults) > 0 && s.Disturber == nil {
+		return s, errors.New("run: the definition lists faults, and Spec.Disturber is nil")
 	}
 	if s.Clock == nil {
 		s.Clock = NewClock()

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -162,6 +163,9 @@ func (t *Target) findStarts(ctx context.Context) error {
 	}
 	return t.prepareGroups(ctx)
 }
+
+// Topics are the names of the run's topics, once it is prepared.
+func (t *Target) Topics() []string { return slices.Clone(t.topics) }
 
 // Finish deletes the topics that were made and closes the target's clients.
 func (t *Target) Finish(ctx context.Context) error {

@@ -19,7 +19,9 @@ const (
 var exampleKinds = []string{"lost", "corrupted", "reordered", "misplaced", "duplicated", "unread", "unstamped"}
 
 // examples are the first findings of each kind. The zero value is ready for use.
-type examples struct{ of map[string][]results.FindingExample }
+type examples struct {
+	of map[string][]results.FindingExample
+}
 
 func (x *examples) full(kind string) bool { return len(x.of[kind]) >= mostExamples }
 
