@@ -189,6 +189,7 @@ func (m *ceilingRuns) execute(target string, spec run.Spec) (float64, error) {
 	}
 	spec.Order, spec.HardCtx, spec.Progress = m.order, m.stop.hard, m.begin(target, m.order)
 	m.order++
+	spec.Definition.Faults = nil // they happen to clusters, and there is none
 	out, err := run.Execute(m.stop.soft, spec)
 	if out == nil {
 		return 0, err
