@@ -158,7 +158,7 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 	b.metrics.begin(p.ID, x.Repeat, target.Metrics)
 	out, err := run.Execute(b.stop.soft, run.Spec{
 		Definition: p.Definition, Clock: clock, Repeat: x.Repeat, Order: x.Order,
-		Target: target, Disturber: faults, LeadersMayMove: workloads.Faults(p.Definition.Faults).Has(workloads.FaultLeader),
+		Target: target, Disturber: faults, LeadersMayMove: p.Definition.Faults.Has(workloads.FaultLeader),
 		AckMeaning: ackMeaning(cfg), Idempotent: cfg.Producer.Idempotent, Ceiling: ceiling.MessagesPerSecond,
 		Progress: b.progress, HardCtx: b.stop.hard,
 	})
