@@ -152,7 +152,8 @@ func (c *coordination) agree(raw rawserver.Request) (resp kmsg.Response, how raw
 		r.Topics = append(r.Topics, topic)
 		return r, how
 	case *kmsg.FetchRequest:
-		return c.fetched(req, &how), how
+		answer := c.fetched(req, &how) // which may change how
+		return answer, how
 	}
 	return nil, how
 }
