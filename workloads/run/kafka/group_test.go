@@ -102,7 +102,7 @@ func TestMembersComeAndGo(t *testing.T) {
 			require.EqualValues(t, 5000, c.Acked)
 			require.Zero(t, c.Lost+c.NotReceived+c.Corrupted+c.Reordered)
 			require.Equal(t, c.Acked+c.Duplicated, c.Received)
-			require.LessOrEqual(t, c.Duplicated, int64(1500), "of a second's worth, at most")
+			require.LessOrEqual(t, c.Duplicated, int64(2500), "of a second's worth, unless the machine is too busy to commit")
 			var kinds []string
 			for _, e := range out.Run.Events {
 				if e.Kind == "consumers" {
@@ -114,7 +114,7 @@ func TestMembersComeAndGo(t *testing.T) {
 			require.Positive(t, g.Rebalances, "%v", out.Run.Events) // on a busy machine they run into one another
 			require.EqualValues(t, g.Rebalances, len(eventsOf(out, "rebalance")))
 			require.GreaterOrEqual(t, g.RebalanceMaxNs, int64(400*time.Millisecond), "nobody reads a dead member's partitions until its session has run out")
-			require.Less(t, g.RebalanceMaxNs, int64(2*time.Second))
+			require.Less(t, g.RebalanceMaxNs, int64(5*time.Second), "it ended before the run did")
 			require.Positive(t, out.Run.Series[results.SeriesRebalance].Count)
 			require.Positive(t, out.Run.Consumption.Lag.MaxMessages, "the dead member's partitions fall behind, though nobody reads them")
 			require.Less(t, out.Run.Consumption.Lag.FinalMessages, out.Run.Consumption.Lag.MaxMessages)
