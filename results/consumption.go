@@ -17,6 +17,9 @@ type Lag struct {
 	MaxAtNs     int64 `json:"maxAtNs"` // since the run's StartedAt
 	// FinalMessages is that at the end of the measured phase.
 	FinalMessages int64 `json:"finalMessages"`
+	// GrowthPerSecond is how fast it grew over the windows of the measured phase: the slope of the
+	// least-squares line through it. nil when it is known at fewer than two, and of groups.
+	GrowthPerSecond *float64 `json:"growthPerSecond,omitempty"`
 }
 
 // Group is one group of consumers, which together receive everything once. The counts are those of

@@ -115,6 +115,16 @@ func (d *Dir) WriteParts(point *Point, run *Run, by string, parts []Part) error 
 	return fmt.Errorf("results: the run has no summary by %s", by)
 }
 
+// WithoutFiles is the run with its figures alone, for a place where its files are not.
+func (r Run) WithoutFiles() Run {
+	r.Log, r.Timeline, r.Lags = "", "", ""
+	r.Parts = slices.Clone(r.Parts)
+	for i := range r.Parts {
+		r.Parts[i].File = ""
+	}
+	return r
+}
+
 func writeParts(to io.Writer, by string, parts []Part) error {
 	buffered := bufio.NewWriter(to)
 	w := csv.NewWriter(buffered)

@@ -59,10 +59,7 @@ func runCompare(cmd *cobra.Command, args []string, format, out string) error {
 
 // compareNamed compares the first with the others.
 func compareNamed(several []report.Named, o compare.Options) *compare.Comparison {
-	named := make([]compare.Named, len(several))
-	for i, one := range several {
-		named[i] = compare.Named{Name: one.Name, Result: one.Result}
-	}
+	named := allNamed(several)
 	return compare.Compare(named[0], named[1:], o)
 }
 

@@ -119,15 +119,15 @@ func (o *gateOptions) again(d *gate.Decision, e gate.Entry) error {
 	return nil
 }
 
-// withoutFiles is a copy whose runs name no files.
+// withoutFiles is a copy whose runs name no files. The runs that searches were made of are left out:
+// what they found stands in the runs of the points.
 func withoutFiles(r *results.Result) *results.Result {
 	c := *r
-	c.Points = append([]results.Point(nil), r.Points...)
+	c.Points, c.Capacity = append([]results.Point(nil), r.Points...), nil
 	for i := range c.Points {
 		c.Points[i].Runs = append([]results.Run(nil), c.Points[i].Runs...)
 		for j := range c.Points[i].Runs {
-			run := &c.Points[i].Runs[j]
-			run.Log, run.Timeline, run.Lags = "", "", ""
+			c.Points[i].Runs[j] = c.Points[i].Runs[j].WithoutFiles()
 		}
 	}
 	return &c

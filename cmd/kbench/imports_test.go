@@ -49,6 +49,8 @@ var importRules = []struct {
 	{pkg: "workloads/payload", deny: []string{none}, std: []string{"net", "os", "time"}, why: "payloads are pure"},
 	{pkg: "workloads/plan", deny: []string{"client", "workloads/run", "results", "report"}, free: []string{"client/settings"},
 		why: "a plan is made without running anything"},
+	{pkg: "workloads/condition", deny: []string{"client", "report", "workloads/run"}, free: []string{"client/settings"}, std: []string{"net", "os", "time"},
+		why: "a condition is judged by a result's figures alone"},
 	{pkg: "workloads/broker", deny: []string{"client", "results", "report"}, free: []string{"client/settings"},
 		why: "the embedded broker is independent of what it serves"},
 	{pkg: "workloads/run/kafka", deny: []string{"report"}, why: "running knows nothing of reporting"},

@@ -25,9 +25,9 @@ type searching struct {
 // execute makes the searches. What was probed of one that ended early is kept; the plan ends with
 // the first error.
 func (s *searching) execute() error {
-	defer s.show.end()
-	s.show.end()
+	s.show.end() // the one of a plan whose runs can be counted
 	s.show = newProgress(s.errOut, s.o.quiet, unknownRuns)
+	defer s.show.end()
 	if w, ok := s.show.(io.Writer); ok {
 		s.stop.tellOn(w)
 	}

@@ -74,7 +74,7 @@ func newVerifyCommand() *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long reading may take in all")
 	f.StringVar(&o.partitioner, "partitioner", "", "look at where keys are, by the name of producer.partitioner that placed them (hash, murmur2, …)")
 	f.BoolVar(&o.committed, "read-committed", false, "leave out what transactions have not committed")
-	f.StringArrayVar(&o.threshold, "threshold", nil, "condition on the findings, e.g. duplicated=0 or 'lost<=5' (repeatable; lost=0, corrupted=0, reordered=0 and unread=0 always hold)")
+	f.StringArrayVar(&o.threshold, "threshold", nil, "condition on the findings, e.g. duplicated=0 or 'lost<=5' (repeatable; lost=0, corrupted=0, reordered=0 and unread=0 are asked for in any case, unless their figure is named)")
 	return cmd
 }
 

@@ -247,7 +247,7 @@ func firstReason(p *results.Point) string {
 
 // judge compares one metric; has is false when a side does not have it.
 func judge(m Metric, sides [2][]*results.Run, o Options) (j Judged, has bool) {
-	a, b := figures(m, sides[0]), figures(m, sides[1])
+	a, b := m.OfAll(sides[0]), m.OfAll(sides[1])
 	if len(a) == 0 || len(b) == 0 {
 		return j, false
 	}
@@ -259,23 +259,13 @@ func judge(m Metric, sides [2][]*results.Run, o Options) (j Judged, has bool) {
 	if m.Higher { // turned from "how many times worse" to new ÷ base
 		interval.Estimate, interval.Lower, interval.Upper = -interval.Estimate, -interval.Upper, -interval.Lower
 	}
-	j.Ratio, j.Lower, j.Upper = exp(interval.Estimate), exp(interval.Lower), exp(interval.Upper)
+	j.Ratio, j.Lower, j.Upper = Ratio(interval.Estimate), Ratio(interval.Lower), Ratio(interval.Upper)
 	if why != "" {
 		j.Verdict, j.Why = CannotTell, why
 		return j, true
 	}
 	j.Verdict, j.Why = say(m, interval)
 	return j, true
-}
-
-func figures(m Metric, runs []*results.Run) []float64 {
-	var list []float64
-	for _, run := range runs {
-		if v, ok := m.Of(run); ok {
-			list = append(list, v)
-		}
-	}
-	return list
 }
 
 func valuesOf(runs []float64) Values {
@@ -362,8 +352,8 @@ func MarginOf(m Metric) float64 {
 	return Margin
 }
 
-// exp is nil for what is not finite.
-func exp(log float64) *float64 {
+// Ratio is e^log, nil when that is not finite.
+func Ratio(log float64) *float64 {
 	v := math.Exp(log)
 	if math.IsNaN(v) || math.IsInf(log, 0) || math.IsInf(v, 0) {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads/condition"
 )
 
 // Metric is a figure of a run that is compared.
@@ -28,6 +29,17 @@ type Metric struct {
 func (m Metric) Of(run *results.Run) (float64, bool) {
 	v, ok := m.of(run)
 	return v, ok && !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+// OfAll are the figures of the runs that have it.
+func (m Metric) OfAll(runs []*results.Run) []float64 {
+	var list []float64
+	for _, run := range runs {
+		if v, ok := m.Of(run); ok {
+			list = append(list, v)
+		}
+	}
+	return list
 }
 
 // Worse is the logarithm of how many times worse b is than a: above 0 when it is worse. It is
@@ -59,7 +71,7 @@ func Metrics() []Metric {
 		Metric{Name: "errors", Unit: "share", Count: true, of: func(r *results.Run) (float64, bool) { return part(r.Counts.Failed, r.Counts.Attempted) }},
 		Metric{Name: "unknown", Unit: "share", Count: true, of: func(r *results.Run) (float64, bool) { return part(r.Counts.Unknown, r.Counts.Attempted) }},
 		Metric{Name: "lost", Unit: "messages", Count: true, of: func(r *results.Run) (float64, bool) {
-			return float64(r.Counts.Lost), r.Counts.Received > 0 && !r.Counts.Unchecked
+			return float64(r.Counts.Lost), condition.LostKnown(r)
 		}},
 		lag("lag.max", func(l results.Lag) int64 { return l.MaxMessages }),
 		lag("lag.final", func(l results.Lag) int64 { return l.FinalMessages }))

@@ -182,7 +182,7 @@ func trendOf(entries []Entry, last *results.Result, p *results.Point, m compare.
 			if pair.Base != p || pair.New == nil {
 				continue
 			}
-			values := figures(m, compare.Valid(pair.New))
+			values := m.OfAll(compare.Valid(pair.New))
 			if len(values) == 0 {
 				continue
 			}
@@ -195,16 +195,6 @@ func trendOf(entries []Entry, last *results.Result, p *results.Point, m compare.
 		t.Changes = append(t.Changes, c.At)
 	}
 	return t
-}
-
-func figures(m compare.Metric, runs []*results.Run) []float64 {
-	var values []float64
-	for _, run := range runs {
-		if v, ok := m.Of(run); ok {
-			values = append(values, v)
-		}
-	}
-	return values
 }
 
 // Level is the median of the results from one change to the next; index says which stretch, 0 is

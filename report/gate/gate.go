@@ -208,7 +208,7 @@ func (p *Pairs) metric(m compare.Metric, f stat.GateFinding) MetricDecision {
 	delta, margin := limits(m)
 	out := MetricDecision{
 		Name: m.Name, Unit: m.Unit, Verdict: Verdict(f.Verdict.String()), Base: median(m, p.a), New: median(m, p.b),
-		Worse: ratio(f.Estimate), AtLeast: ratio(f.Lower), AtMost: ratio(f.Upper), Seen: ratio(f.Seen),
+		Worse: compare.Ratio(f.Estimate), AtLeast: compare.Ratio(f.Lower), AtMost: compare.Ratio(f.Upper), Seen: compare.Ratio(f.Seen),
 		FailsAbove: 1 + delta, PassesBelow: 1 + margin,
 	}
 	if out.Verdict != Inconclusive {
@@ -245,27 +245,11 @@ func conditions(point string, runs []*results.Run) []ThresholdResult {
 	return list
 }
 
+// median is 0 where no run has the figure.
 func median(m compare.Metric, runs []*results.Run) float64 {
-	var values []float64
-	for _, run := range runs {
-		if v, ok := m.Of(run); ok {
-			values = append(values, v)
-		}
-	}
+	values := m.OfAll(runs)
 	if len(values) == 0 {
 		return 0
 	}
 	return stat.Median(values)
-}
-
-// ratio is e^log, nil when that says nothing.
-func ratio(log float64) *float64 {
-	if math.IsNaN(log) || math.IsInf(log, 0) {
-		return nil
-	}
-	v := math.Exp(log)
-	if math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
 }

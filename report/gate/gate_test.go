@@ -293,14 +293,17 @@ func TestThresholdsAlone(t *testing.T) {
 }
 
 func TestThresholdsOnConsumption(t *testing.T) {
-	run := made(0, 10)
-	run.Consumption = &results.Consumption{Lag: &results.Lag{MaxMessages: 70, FinalMessages: 3}, CatchUp: &results.CatchUp{Reached: true, TookNs: 2e9, MessagesPerSecond: 500},
+	run, growth := made(0, 10), 7.5
+	run.Consumption = &results.Consumption{Lag: &results.Lag{MaxMessages: 70, FinalMessages: 3, GrowthPerSecond: &growth}, CatchUp: &results.CatchUp{Reached: true, TookNs: 2e9, MessagesPerSecond: 500},
 		Groups: []results.Group{{Rebalances: 2}, {Rebalances: 1}}}
 	for expression, held := range map[string]bool{
 		"lag.max<71": true, "lag.max<70": false, "lag.final<=3": true, "catchUp.time<3s": true, "catchUp.time<2s": false,
 		"catchUp.rate>=50%": true, "catchUp.rate>501/s": false, "rebalances=3": true,
+		"lag.growth<=7.5/s": true, "lag.growth<7/s": false, "lost=0": true,
 	} {
 		require.Equal(t, held, gate.Evaluate(threshold(t, expression), []*results.Run{run}).Held, expression)
 	}
 	require.False(t, gate.Evaluate(threshold(t, "lost=0"), nil).Held, "no run, no pass")
+	run.Counts.NotReceived = 1
+	require.False(t, gate.Evaluate(threshold(t, "lost=0"), []*results.Run{run}).Held, "it may be lost")
 }

@@ -107,9 +107,9 @@ func unpaired(m compare.Metric, a, b []*results.Run, failAlpha float64) MetricDe
 	upper := stat.RankSum(x, y, 2*stat.DefaultGateAlpha)
 	out := MetricDecision{
 		Name: m.Name, Unit: m.Unit, Verdict: Inconclusive, Base: median(m, a), New: median(m, b),
-		Worse: ratio(lower.Estimate), AtLeast: ratio(lower.Lower), AtMost: ratio(upper.Upper),
+		Worse: compare.Ratio(lower.Estimate), AtLeast: compare.Ratio(lower.Lower), AtMost: compare.Ratio(upper.Upper),
 		FailsAbove: math.Exp(max(delta, floor)), PassesBelow: math.Exp(margin),
-		Seen: ratio(max(delta, floor, lower.Estimate-lower.Lower)),
+		Seen: compare.Ratio(max(delta, floor, lower.Estimate-lower.Lower)),
 	}
 	switch {
 	case math.IsNaN(lower.Estimate):

@@ -49,6 +49,9 @@ func (f *frame) side(due int64) int {
 	return within
 }
 
+// measuredDue are the due times of the measured phase: from one on, up to before the other.
+func (f *frame) measuredDue() (from, to int64) { return f.start.Load(), f.cool.Load() }
+
 // over reports whether a closed loop has nothing more to send.
 func (f *frame) over(now int64) bool {
 	return now >= f.last.Load() || now >= f.end.Load() && f.cool.Load() == math.MaxInt64

@@ -61,8 +61,9 @@ func (l *ledger) reach(seq int64) {
 // ack marks the acked messages of the measured phase. Called under the pool's lock.
 func (l *ledger) ack(batch []*Message) {
 	table := *l.table.Load()
+	from, to := l.frame.measuredDue()
 	for _, m := range batch {
-		if m.Err == nil && l.frame.side(m.Due) == within {
+		if m.Err == nil && m.Due >= from && m.Due < to {
 			c := table[m.seq>>chunkBits].Load()
 			if c != whole {
 				c.acked[m.seq%chunkLen/64] |= 1 << (m.seq % 64)

@@ -51,10 +51,13 @@ func (e *engine) outcome(err error) *Outcome {
 	}
 	windows := e.timeline.windows(whole)
 	run.Faults = e.faults(windows, whole)
-	out := &Outcome{Run: run, Windows: windows, tracked: e.tracking(), cut: e.arrivalsCut, idempotent: e.spec.Idempotent, grouped: e.def.Consumers.Mode == "group",
+	out := &Outcome{Run: run, Windows: windows, idempotent: e.spec.Idempotent, grouped: e.def.Consumers.Mode == "group",
 		Lags: e.lags.table(run.Topics, e.report.Groups), Parts: e.splits()}
 	out.Run.Parts = out.Parts.summaries()
 	out.shift(settled)
+	if c := out.Run.Consumption; c != nil && c.Lag != nil {
+		c.Lag.GrowthPerSecond = out.lagGrowth()
+	}
 	out.Run.Thresholds = out.evaluateAll(e.def.Thresholds)
 	return out
 }

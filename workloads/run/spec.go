@@ -79,8 +79,6 @@ type Outcome struct {
 	// Parts are the figures by producer and by partition, where the workload asks for them.
 	Parts Splits
 
-	tracked    bool // every message sent was looked for among the arrivals
-	cut        bool // but not until all had arrived or nothing more came: loss is not known
 	idempotent bool // the client promises no duplicates
 	grouped    bool // consumers are members of groups, which deliver at least once
 }

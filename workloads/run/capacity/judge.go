@@ -47,14 +47,14 @@ func Judge(out *run.Outcome, limits workloads.Validity) (a Answer, reasons []str
 
 // lagReason is what is wrong with the lag of the consumers, if any.
 func lagReason(out *run.Outcome, asked float64) []string {
-	if out.Run.Consumption == nil {
+	consumed := out.Run.Consumption
+	if consumed == nil {
 		return nil
 	}
-	growth, known := out.LagGrowth()
-	switch {
-	case !known:
+	if consumed.Lag == nil || consumed.Lag.GrowthPerSecond == nil {
 		return []string{"whether the lag of the consumers grew is not known"}
-	case growth > mostLagGrowth*asked:
+	}
+	if growth := *consumed.Lag.GrowthPerSecond; growth > mostLagGrowth*asked {
 		return []string{fmt.Sprintf("the lag of the consumers grew by %.0f messages/s, %.1f %% of the rate, at most %.0f %% are allowed",
 			growth, 100*growth/max(asked, 1), 100*mostLagGrowth)}
 	}

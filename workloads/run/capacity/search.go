@@ -75,7 +75,7 @@ const (
 	defaultProbes     = 12
 	defaultResolution = 0.02
 	leastRate         = 1  // messages a second
-	farthestDown      = 16 // the most that one probe goes down by at once
+	farthestDown      = 16 // by at once: a system that breaks down under load achieves next to nothing
 	mostDown          = 4  // probes further down, one after the other, that do not hold
 	mostUp            = 4  // and then further up
 	mostHolds         = 4
@@ -237,11 +237,10 @@ func (s *Search) byChance(failed float64) bool {
 func (s *Search) feel(last Answer) {
 	n := len(s.answers) // that did not hold, the first one included
 	if n <= mostDown {
-		const farthest = 16 // at once: a system that breaks down under load achieves next to nothing
 		low := s.next.Rate
 		next := low / math.Pow(2, float64(n))
 		if !last.RateMet {
-			next = min(low/2, max(0.9*last.Achieved, low/farthest))
+			next = min(low/2, max(0.9*last.Achieved, low/farthestDown))
 		}
 		if next >= leastRate {
 			s.probe(round(next))

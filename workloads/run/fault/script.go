@@ -102,15 +102,14 @@ func (s *Script) Begin(ctx context.Context, number int) (string, error) {
 	if node != AllNodes && !slices.Contains(s.proxy.Nodes(), node) {
 		return "", fmt.Errorf("there is no broker %d; the cluster has %v", node, s.proxy.Nodes())
 	}
-	cut := 0
 	if f.Kind == workloads.FaultCut {
 		if f.For > 0 { // refused first, so that nobody is back before
 			if err := s.change(number, &f); err != nil {
 				return "", err
 			}
 		}
-		cut = s.proxy.Cut(node, Reset)
-		text := fmt.Sprintf("%d connections%s cut", cut, of(f.Broker))
+		cut := s.proxy.Cut(node, Reset)
+		text := fmt.Sprintf("%d connections%s cut", cut, whose(" of", f.Broker))
 		if f.For > 0 {
 			text += fmt.Sprintf(", new ones refused for %s", f.For)
 		}
@@ -215,12 +214,12 @@ func node(broker int32) int32 {
 	return broker
 }
 
-// of is " of broker 1", or nothing for all.
-func of(broker int32) string {
-	if broker == workloads.All {
+// whose is " of broker 1", with of for its preposition, or nothing for all.
+func whose(of string, id int32) string {
+	if id == workloads.All {
 		return ""
 	}
-	return fmt.Sprintf(" of broker %d", broker)
+	return fmt.Sprintf("%s broker %d", of, id)
 }
 
 // describe says what was done to connections.
@@ -298,7 +297,7 @@ func (s *Script) fail(number int, f workloads.Fault) (string, error) {
 	if f.Partition != workloads.All {
 		where = fmt.Sprintf(" for partition %d", f.Partition)
 	}
-	return fmt.Sprintf("%s answered with %s%s%s", f.Request, f.Code, by(f.Broker), where), nil
+	return fmt.Sprintf("%s answered with %s%s%s", f.Request, f.Code, whose(" by", f.Broker), where), nil
 }
 
 // topicsFor are the topics that a failure is limited to; one that is empty where requests are of none.
@@ -307,12 +306,4 @@ func (s *Script) topicsFor(key int16) []string {
 		return s.means.Topics()
 	}
 	return []string{""}
-}
-
-// by is " by broker 1", or nothing for all.
-func by(broker int32) string {
-	if broker == workloads.All {
-		return ""
-	}
-	return fmt.Sprintf(" by broker %d", broker)
 }

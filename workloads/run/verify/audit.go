@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -271,7 +272,7 @@ func (a *Audit) missing(who sender, acc *account) {
 // call a message lost.
 func (a *Audit) Report(complete bool) *results.Verification {
 	v := &results.Verification{Schema: results.VerificationSchema, Complete: complete, Notes: []string{}, Thresholds: []results.Threshold{}}
-	who := slices.SortedFunc(keysOf(a.senders), sender.compare)
+	who := slices.SortedFunc(maps.Keys(a.senders), sender.compare)
 	if complete {
 		for _, s := range who {
 			a.missing(s, a.senders[s])

@@ -2,8 +2,6 @@ package verify
 
 import (
 	"cmp"
-	"iter"
-	"maps"
 	"slices"
 
 	"github.com/kbench/kbench/results"
@@ -43,8 +41,6 @@ func (x *examples) list() []results.FindingExample {
 	}
 	return out
 }
-
-func keysOf[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
 
 func (s sender) compare(o sender) int {
 	return cmp.Or(cmp.Compare(s.tag, o.tag), cmp.Compare(s.producer, o.producer))
