@@ -36,3 +36,11 @@ func TestParts(t *testing.T) {
 	require.Error(t, d.WriteParts(&point, &Run{}, ByProducer, producers), "a file that nothing names")
 	require.Equal(t, Parts{By: "producer"}, SumUp(ByProducer, nil))
 }
+
+// A copy of a run in a place without its files names none, and the run still does.
+func TestARunWithoutFiles(t *testing.T) {
+	run := Run{Log: "a.hlog", Timeline: "a.csv", Lags: "a-lag.csv", Parts: []Parts{{By: ByProducer, File: "a-producers.csv"}}}
+	bare := run.WithoutFiles()
+	require.Equal(t, Run{Parts: []Parts{{By: ByProducer}}}, bare)
+	require.Equal(t, "a-producers.csv", run.Parts[0].File)
+}
