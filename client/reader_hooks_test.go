@@ -59,14 +59,15 @@ func TestClosingDoesNotWaitForHooksForEver(t *testing.T) {
 
 func TestClosingWaitsForHooksThatReturn(t *testing.T) {
 	c := newCrew(t, broker.Options{}, 1, func(c *Config) { c.Consumer.Group.RebalanceTimeout = 10 * time.Second })
-	var returned bool
-	h := c.member(ReaderConfig{OnRevoked: func(int32, []TopicPartition) {
-		time.Sleep(50 * time.Millisecond) // what a hook does takes time
-		returned = true
-	}})
+	called, release := make(chan struct{}), make(chan struct{})
+	h := c.member(ReaderConfig{OnRevoked: func(int32, []TopicPartition) { close(called); <-release }})
 	c.shared([]int{1}, h)
-	require.NoError(t, h.r.Close())
-	require.True(t, returned)
+	closed := make(chan error, 1)
+	go func() { closed <- h.r.Close() }()
+	<-called
+	require.Never(t, func() bool { return len(closed) > 0 }, 100*time.Millisecond, 10*time.Millisecond, "it waits for the hook")
+	close(release)
+	require.NoError(t, <-closed)
 }
 
 // Also when the client was closed before, which ends a membership without a word to the group.
