@@ -34,7 +34,7 @@ func (c *checker) faults() {
 // fault refuses what cannot happen.
 func (c *checker) fault(f Fault, add func(format string, args ...any)) {
 	format := settings.FormatDuration
-	length := c.Phases.Duration
+	length := c.Phases.Length()
 	for _, d := range []struct {
 		key   string
 		value time.Duration
@@ -46,7 +46,7 @@ func (c *checker) fault(f Fault, add func(format string, args ...any)) {
 	switch {
 	case f.At < 0:
 		add("is before the measured phase begins")
-	case length > 0 && f.At >= length && !c.mayChange("phases.duration", "faults"):
+	case length > 0 && f.At >= length && !c.mayChange("phases.duration", "phases.named", "faults"):
 		add("the measured phase ends at %s", format(length))
 	}
 	for _, k := range faultKinds {

@@ -170,9 +170,15 @@ func (p *Phases) Length() time.Duration {
 	return sum
 }
 
+// Whose the rates of a workload are; see Producers.RateOf.
+const (
+	OfAll  = "all"
+	OfEach = "each"
+)
+
 // Fleet is how many times the rates of the workload are sent at: 1, or once for each producer.
 func (p *Producers) Fleet() float64 {
-	if p.RateOf == "each" {
+	if p.RateOf == OfEach {
 		return float64(p.Count)
 	}
 	return 1

@@ -98,3 +98,12 @@ func TestFaultsThatCannotBe(t *testing.T) {
 		require.ErrorContains(t, err, want, fault)
 	}
 }
+
+// Where phases are named it is they that say when the measured phase ends.
+func TestFaultsInNamedPhases(t *testing.T) {
+	const phases = "producers.rate: 1k\nphases: {named: [base 30s, peak 30s 2k]}\nfaults: [at="
+	_, err := Decode("f.yaml", []byte(phases+"40s kind=cut]"), nil, Overrides{})
+	require.NoError(t, err)
+	_, err = Decode("f.yaml", []byte(phases+"60s kind=cut]"), nil, Overrides{})
+	require.ErrorContains(t, err, "the measured phase ends at 1m")
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
 	"github.com/kbench/kbench/workloads/plan"
 	"github.com/kbench/kbench/workloads/run"
 	"github.com/kbench/kbench/workloads/run/capacity"
@@ -54,7 +55,7 @@ func (s *searching) search(x plan.Execution) error {
 	})
 	record := len(s.result.Capacity) - 1
 	search := capacity.New(capacity.Options{
-		Start: point.Definition.Producers.Rate, Most: ceiling.MessagesPerSecond, Probes: s.o.probes,
+		Start: point.Definition.Producers.Rate * point.Definition.Producers.Fleet(), Most: ceiling.MessagesPerSecond, Probes: s.o.probes,
 	})
 	for step, more := search.Next(); more; step, more = search.Next() {
 		answer, err := s.step(x, record, step)
@@ -106,7 +107,7 @@ func (s *searching) still(p *plan.Point) error {
 func (s *searching) at(p *plan.Point, step capacity.Step) plan.Point {
 	point := *p
 	d := &point.Definition
-	d.Producers.Rate = step.Rate
+	d.Producers.Rate, d.Producers.RateOf = step.Rate, workloads.OfAll
 	if step.Stage == capacity.Hold {
 		d.Phases.Duration *= 3
 		if s.o.hold > 0 {

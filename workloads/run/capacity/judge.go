@@ -68,8 +68,10 @@ func Check(d *workloads.Definition, objectives []workloads.Threshold) error {
 	switch {
 	case p.Count == 0:
 		return fmt.Errorf("the workload %s only consumes: capacity looks for the highest rate of producers, so producers.count must be 1 or more", d.Name)
-	case p.Schedule.Kind == "ramp" || p.Schedule.Kind == "step":
-		return fmt.Errorf("producers.schedule.kind %s changes the rate over time: a search needs constant, poisson or burst", p.Schedule.Kind)
+	case slices.Contains([]string{"ramp", "step", "replay"}, p.Schedule.Kind):
+		return fmt.Errorf("producers.schedule.kind %s has rates of its own: a search needs constant, poisson or burst", p.Schedule.Kind)
+	case len(d.Phases.Named) > 0:
+		return fmt.Errorf("phases.named have figures and rates of their own: a probe is one phase at one rate, so give phases.duration")
 	case d.Topics.Name != "":
 		return fmt.Errorf("topics.name is %q, an existing topic: every probe of a search needs a fresh one, so leave it out", d.Topics.Name)
 	case d.Phases.Duration <= 0 || p.Messages > 0:
@@ -81,7 +83,7 @@ func Check(d *workloads.Definition, objectives []workloads.Threshold) error {
 			d.Phases.Duration, d.Phases.Interval)
 	}
 	for _, axis := range d.Sweep {
-		if slices.Contains([]string{"producers.rate", "producers", "producers.messages", "producers.schedule", "producers.schedule.kind"}, axis.Key) {
+		if slices.Contains([]string{"producers.rate", "producers", "producers.messages", "producers.rateOf", "phases.named", "producers.schedule", "producers.schedule.kind"}, axis.Key) {
 			return fmt.Errorf("sweep.%s: a search sets the rate itself; sweep other keys, and each point gets a capacity of its own", axis.Key)
 		}
 	}
