@@ -5,7 +5,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,18 +14,17 @@ import (
 
 	"github.com/kbench/kbench/client/internal/wire"
 	"github.com/kbench/kbench/client/record"
+	"github.com/kbench/kbench/workloads/run/kafka/kafkatest"
 )
 
-// kafkaBed is a real cluster, named by an environment variable (a bootstrap list), and a fresh
-// topic in it.
-func kafkaBed(t *testing.T, env string, partitions int32, topicConfig map[string]string, change func(*Config)) (*Client, string, context.Context) {
-	addrs := os.Getenv(env)
-	require.NotEmpty(t, addrs, "%s must name a running Kafka", env)
+// kafkaBed is a client of a real cluster that nobody disturbs, and a fresh topic in it.
+func kafkaBed(t *testing.T, nodes int, partitions int32, topicConfig map[string]string, change func(*Config)) (*Client, string, context.Context) {
+	cluster := kafkatest.Shared(t, nodes)
 	cfg := NewConfig()
 	if change != nil {
 		change(cfg)
 	}
-	c, err := NewClient(strings.Split(addrs, ","), cfg)
+	c, err := NewClient(cluster.Bootstrap, cfg)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	topic := fmt.Sprintf("kbench-reader-%d", time.Now().UnixNano())
@@ -102,7 +100,7 @@ func TestKafkaReadsEveryCodec(t *testing.T) {
 		}
 		for _, setting := range []string{name, "producer"} {
 			t.Run(codec.String()+" by "+setting, func(t *testing.T) {
-				c, topic, ctx := kafkaBed(t, "KBENCH_TEST_KAFKA_1", 1, map[string]string{"compression.type": setting}, nil)
+				c, topic, ctx := kafkaBed(t, 1, 1, map[string]string{"compression.type": setting}, nil)
 				sent := codec
 				if setting != "producer" {
 					sent = record.Gzip // so that the broker has to recompress
@@ -125,7 +123,7 @@ func TestKafkaReadsEveryCodec(t *testing.T) {
 
 func TestKafkaReaderPartitionsAndOffsets(t *testing.T) {
 	const partitions, each = 6, 1000
-	c, topic, ctx := kafkaBed(t, "KBENCH_TEST_KAFKA_3", partitions, nil, func(c *Config) { c.Consumer.MaxPartitionBytes = 4000 })
+	c, topic, ctx := kafkaBed(t, 3, partitions, nil, func(c *Config) { c.Consumer.MaxPartitionBytes = 4000 })
 	var ids []int32
 	for p := range int32(partitions) {
 		ids = append(ids, p)
@@ -162,7 +160,7 @@ func TestKafkaReaderPartitionsAndOffsets(t *testing.T) {
 }
 
 func TestKafkaReaderOutOfRange(t *testing.T) {
-	c, topic, ctx := kafkaBed(t, "KBENCH_TEST_KAFKA_1", 1, nil, func(c *Config) { c.Consumer.OutOfRange = "earliest" })
+	c, topic, ctx := kafkaBed(t, 1, 1, nil, func(c *Config) { c.Consumer.OutOfRange = "earliest" })
 	want := kafkaMessages(0, 10)
 	kafkaPut(t, ctx, c, topic, 0, "", encode(t, record.None, record.NoProducer, want))
 	r, err := c.NewReader(ReaderConfig{Topic: topic, StartOffset: 5000})
@@ -176,7 +174,7 @@ func TestKafkaReaderOutOfRange(t *testing.T) {
 // same; read_uncommitted sees it.
 func TestKafkaReadCommitted(t *testing.T) {
 	for _, level := range []IsolationLevel{ReadCommitted, ReadUncommitted} {
-		c, topic, ctx := kafkaBed(t, "KBENCH_TEST_KAFKA_1", 1, nil, func(c *Config) {
+		c, topic, ctx := kafkaBed(t, 1, 1, nil, func(c *Config) {
 			c.Consumer.IsolationLevel = level
 			c.Version = Version{3, 9} // transactions as before KIP-890
 		})
