@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,9 +24,10 @@ type crew struct {
 	addrs []string
 	topic string // that is read unless a member says otherwise
 
-	mu   sync.Mutex
-	seen map[string]int // by topic, partition and value
-	bad  []string       // what must not happen
+	mu    sync.Mutex
+	seen  map[string]int // by topic, partition and value
+	bad   []string       // what must not happen
+	hands []*hand
 }
 
 func newCrew(t testing.TB, o broker.Options, partitions int, change func(*Config)) *crew {
@@ -54,6 +57,7 @@ type hand struct {
 	revoked []TopicPartition
 	took    int // times that OnAssigned was called
 	done    chan struct{}
+	doing   atomic.Value // string, of work
 }
 
 // member makes a member that does nothing by itself.
@@ -64,7 +68,11 @@ func (c *crew) member(cfg ReaderConfig) *hand {
 	h.c, err = NewClient(c.addrs, &own)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = h.c.Close() })
+	h.doing.Store("nothing")
 	h.r = c.attach(h, h.c, cfg)
+	c.mu.Lock()
+	c.hands = append(c.hands, h)
+	c.mu.Unlock()
 	return h
 }
 
@@ -107,8 +115,10 @@ func (c *crew) works(cfg ReaderConfig) *hand {
 
 func (h *hand) work() {
 	defer close(h.done)
+	defer h.doing.Store("nothing more")
 	next := map[TopicPartition]int64{}
 	for {
+		h.doing.Store("reading")
 		m, err := h.r.FetchMessage(context.Background())
 		if errors.Is(err, io.EOF) || errors.Is(err, ErrClosed) {
 			return
@@ -125,6 +135,7 @@ func (h *hand) work() {
 			h.complain("partition %v was read, which is not held", at)
 		}
 		next[at] = m.Offset + 1
+		h.doing.Store("committing")
 		err = h.r.CommitMessages(context.Background(), m)
 		var stale *StaleCommitError
 		if err != nil && !errors.As(err, &stale) && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, ErrClosed) {
@@ -201,10 +212,24 @@ func (c *crew) eventually(ok func() bool, say func() string) {
 	for !ok() {
 		select {
 		case <-c.ctx.Done():
-			c.t.Fatalf("did not happen: %s", say())
+			c.t.Fatalf("did not happen: %s; %s", say(), c.state())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
+}
+
+// state is what there is to say of a crew that does not do what it should.
+func (c *crew) state() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := fmt.Sprintf("complaints: %q", c.bad)
+	for i, h := range c.hands {
+		s := h.r.Stats()
+		s.FetchLatency = nil
+		out += fmt.Sprintf("\nmember %d holds %v, does %q: %+v", i+1, h.holding(), h.doing.Load(), s)
+	}
+	stacks := make([]byte, 1<<20)
+	return out + "\n" + string(stacks[:runtime.Stack(stacks, true)])
 }
 
 // total waits until so many messages have been read, and says how many were read more than once.

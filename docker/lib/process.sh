@@ -3,9 +3,20 @@
 # A node's process. Needs DIR, HEAP, WAIT and JARS. A node is known by its pid file and by its
 # command line, so that a pid file left by a crash never points at a stranger.
 
-# arguments PID: the command line of a process.
+# arguments PID: the command line of a process. It is empty for a moment while the process becomes
+# another program, and for good when it has ended and nobody has asked for its status yet.
 arguments() {
-  if [[ -r /proc/$1/cmdline ]]; then tr '\0' ' ' <"/proc/$1/cmdline"; else ps -p "$1" -o args= 2>/dev/null; fi
+  local tries line=
+  if [[ ! -r /proc/$1/cmdline ]]; then
+    ps -p "$1" -o args= 2>/dev/null
+    return
+  fi
+  for ((tries = 0; tries < 40; tries++)); do
+    line=$(tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline") || break
+    [[ -z $line && $(cat "/proc/$1/stat" 2>/dev/null) == *') '[!ZX]* ]] || break
+    sleep 0.05
+  done
+  echo "$line"
 }
 
 # running NODE: removes a stale pid file on the way.
