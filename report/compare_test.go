@@ -148,6 +148,7 @@ func decisions(t testing.TB) map[string]*gate.Decision {
 	}
 	out["pairs"] = p.Decide()
 	out["pairs"].Workload, out["pairs"].Base, out["pairs"].New, out["pairs"].Lost = "steady", "A flush=1", "B flush=100", 1
+	out["pairs"].Differs = []compare.Difference{{What: "Kafka version", Base: "3.9+", New: "4.4+"}}
 	short := func(n compare.Named) compare.Named {
 		r := *n.Result
 		r.Points = []results.Point{r.Points[0]}

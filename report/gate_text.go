@@ -104,6 +104,9 @@ func gateTitle(d *gate.Decision) string {
 // gateRemarks are what to know before the figures.
 func gateRemarks(d *gate.Decision) []string {
 	var lines []string
+	for _, x := range d.Differs {
+		lines = append(lines, "the sides differ in "+x.String())
+	}
 	for _, u := range d.Forced {
 		lines = append(lines, "FORCED although unlike: "+u.String())
 	}

@@ -3,6 +3,7 @@ package results
 import (
 	"io/fs"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 func HostInfo() Host {
 	h := hostFrom(os.DirFS("/"))
 	h.Hostname, _ = os.Hostname()
+	h.Passing = passing(h.Hostname, os.Getenv)
 	h.OS = runtime.GOOS + "/" + runtime.GOARCH
 	h.CPUs = runtime.NumCPU()
 	h.GOMAXPROCS = runtime.GOMAXPROCS(0)
@@ -22,6 +24,27 @@ func HostInfo() Host {
 	h.TimerErrorNs = timerError()
 	h.ClockReadNs = clockRead()
 	return h
+}
+
+var (
+	containerID  = regexp.MustCompile(`^[0-9a-f]{12}$`)
+	gitlabRunner = regexp.MustCompile(`^runner-.+-project-\d+-concurrent-\d+`)
+)
+
+// passing says why a host is not likely to be there again, as far as its name and the environment
+// give it away.
+func passing(hostname string, env func(string) string) string {
+	switch {
+	case env("RUNNER_ENVIRONMENT") == "github-hosted":
+		return "a hosted runner of GitHub's"
+	case env("GITLAB_CI") != "" && gitlabRunner.MatchString(hostname):
+		return "a container of a GitLab job"
+	case env("KUBERNETES_SERVICE_HOST") != "":
+		return "a pod of Kubernetes"
+	case containerID.MatchString(hostname):
+		return "a container named by its id"
+	}
+	return ""
 }
 
 // hostFrom reads what Linux tells in /proc and /sys.

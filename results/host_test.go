@@ -28,6 +28,27 @@ func TestHostFromFiles(t *testing.T) {
 	require.Equal(t, Host{}, hostFrom(files(nil)), "nothing known is no failure")
 }
 
+func TestPassingHosts(t *testing.T) {
+	for _, c := range []struct {
+		about, hostname string
+		env             map[string]string
+		want            string
+	}{
+		{"a machine with a name", "bench-01", nil, ""},
+		{"a name that only looks like hexadecimal", "deadbeef", nil, ""},
+		{"docker's default", "3f2a90c1b7de", nil, "a container named by its id"},
+		{"GitHub's own runner", "fv-az123-4", map[string]string{"RUNNER_ENVIRONMENT": "github-hosted"}, "a hosted runner of GitHub's"},
+		{"a runner of one's own at GitHub", "bench-01", map[string]string{"RUNNER_ENVIRONMENT": "self-hosted"}, ""},
+		{"a GitLab job in docker", "runner-abc1-project-42-concurrent-0", map[string]string{"GITLAB_CI": "true"}, "a container of a GitLab job"},
+		{"a GitLab job on a machine's shell", "bench-01", map[string]string{"GITLAB_CI": "true"}, ""},
+		{"a pod", "load-5d9c7-x2x", map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "a pod of Kubernetes"},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			require.Equal(t, c.want, passing(c.hostname, func(name string) string { return c.env[name] }))
+		})
+	}
+}
+
 func TestCgroupLimits(t *testing.T) {
 	for _, c := range []struct {
 		about string

@@ -85,7 +85,10 @@ type Provenance struct {
 
 // Host is the machine the load came from.
 type Host struct {
-	Hostname     string  `json:"hostname"`
+	Hostname string `json:"hostname"`
+	// Passing says why this host is not likely to be there again: "a container named by its id". ""
+	// when nothing speaks against it.
+	Passing      string  `json:"passing,omitempty"`
 	OS           string  `json:"os"`
 	Kernel       string  `json:"kernel"`
 	CPUModel     string  `json:"cpuModel"`

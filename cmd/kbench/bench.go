@@ -51,12 +51,18 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 	if !o.quiet {
 		announce(errOut, def, p, c)
 	}
-	if c.child == nil && def.Topics.Name == "" {
-		stop.beforeExit(func() {
-			_, _ = fmt.Fprintln(errOut, "kbench: stopped at once: topics of this run, named kbench-…, may be left on the cluster")
-		})
-	}
+	b.ownTopics(def, errOut)
 	return b, nil
+}
+
+// ownTopics has somebody who ends kbench at once told that topics may be left.
+func (b *bench) ownTopics(def *workloads.Definition, errOut io.Writer) {
+	if b.cluster.child != nil || def.Topics.Name != "" {
+		return
+	}
+	b.stop.beforeExit(func() {
+		_, _ = fmt.Fprintf(errOut, "kbench: stopped at once: topics of this run, named kbench-…, may be left on %s\n", b.cluster.list())
+	})
 }
 
 // begin asks the cluster what it is and fills in everything of the result that is known before.

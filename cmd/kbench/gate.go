@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,8 @@ nevertheless and says so). With NEW and --threshold alone, the conditions are ju
 
 With --baseline DIR, NEW is judged beside the last ten results in DIR of the same work in the
 same place, whose spread is the noise; then it is added, change points are looked for and
-DIR/trend.html is drawn. What failed is in the trend but not a measure, until --accept.
+DIR/trend.html is drawn. What failed is in the trend but not a measure, until --accept. A host that
+is another each time (a container named by its id, a hosted runner) is refused: use --run there.
 
 Judged are throughput, p50 and p99 of response (service in a closed loop), and the generator's
 CPU a message. FAIL: worse beyond chance, and by more than 5 % (p99: 10 %). PASS: worse by 10 %
@@ -90,7 +92,7 @@ func newGateCommand() *cobra.Command {
 	f.StringVar(&o.overrides.Rate, "rate", "", "--run: messages per second over all producers (20k); 0: closed loop")
 	f.StringVar(&o.overrides.Duration, "duration", "", "--run: length of the measured phase of every run (5s)")
 	f.StringArrayVar(&o.thresholds, "threshold", nil, "condition on the new side, e.g. 'response.p99<20ms': on the median over its runs, on every run for counts of what went wrong (repeatable)")
-	f.BoolVar(&o.force, "force", false, "judge stored results although workload, cluster or host differ")
+	f.BoolVar(&o.force, "force", false, "judge stored results although workload, cluster or host differ, or the host is another each time")
 	f.StringVar(&o.baseline, "baseline", "", "folder that keeps a history: judge NEW beside the last ten results of the same work in the same place, add it, draw the trend")
 	f.BoolVar(&o.accept, "accept", false, "--baseline: NEW is the measure from now on, whatever the verdict")
 	o.connecting.addFlags(cmd)
@@ -187,6 +189,7 @@ func namedOf(n report.Named) compare.Named { return compare.Named{Name: n.Name, 
 
 // finish writes the decision wherever it goes and returns its exit code.
 func (o *gateOptions) finish(out io.Writer, d *gate.Decision, several []report.Named) error {
+	noteEmbedded(d, several)
 	if err := o.writeFiles(d, several); err != nil {
 		return err
 	}
@@ -197,6 +200,15 @@ func (o *gateOptions) finish(out io.Writer, d *gate.Decision, several []report.N
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// noteEmbedded says of figures of the embedded broker what they are worth.
+func noteEmbedded(d *gate.Decision, several []report.Named) {
+	const note = "embedded broker: figures say nothing about Apache Kafka"
+	embedded := func(n report.Named) bool { return n.Result.Provenance.Cluster.Embedded }
+	if slices.ContainsFunc(several, embedded) && !slices.Contains(d.Notes, note) {
+		d.Notes = append(d.Notes, note)
+	}
 }
 
 func (o *gateOptions) print(out io.Writer, d *gate.Decision) error {

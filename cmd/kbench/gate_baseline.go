@@ -35,6 +35,10 @@ func (o *gateOptions) runBaseline(cmd *cobra.Command, path string) error {
 		return err
 	}
 	d, err := gate.Baseline(history, namedOf(judged), gate.StoredOptions{Thresholds: o.conditions, Force: o.force})
+	var passing *gate.PassingError
+	if errors.As(err, &passing) {
+		return usage(err)
+	}
 	if err != nil {
 		return err
 	}

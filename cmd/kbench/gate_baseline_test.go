@@ -74,3 +74,23 @@ func TestGateBaseline(t *testing.T) {
 	require.Equal(t, codeError, code, "a history must not lose entries silently")
 	require.Contains(t, errOut, "stray")
 }
+
+// A host that is another each time has no baseline, and nothing of it gets into one.
+func TestBaselineOfAPassingHost(t *testing.T) {
+	path := nightly(t, 1, 10, 10.1, 9.9)
+	dir, err := results.OpenDir(path)
+	require.NoError(t, err)
+	r, err := dir.Load()
+	require.NoError(t, err)
+	r.Provenance.Host.Passing = "a container named by its id"
+	require.NoError(t, dir.Save(r))
+	at := filepath.Join(t.TempDir(), "history")
+	code, out, errOut := command("gate", "--baseline", at, path)
+	require.Equal(t, codeUsage, code)
+	require.Empty(t, out)
+	require.Contains(t, errOut, "measure both sides in one job (kbench gate --run)")
+	require.NoDirExists(t, at)
+	code, _, errOut = command("gate", "--baseline", at, path, "--force")
+	require.Equal(t, codeInconclusive, code, errOut)
+	require.DirExists(t, at)
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,8 @@ type paired struct {
 	workload string
 	seed     uint64
 	began    time.Time
+
+	pair, inPair int // the pair under way, and its runs so far
 }
 
 // runPairs measures both sides and judges them.
@@ -153,12 +156,16 @@ func (p *paired) open(dir *results.Dir, defs [2]*workloads.Definition, plans [2]
 		if err != nil {
 			return closeAll, err
 		}
+		p.stop.beforeExit(discard)
 		b := &bench{o: &runOptions{connecting: p.o.connecting, quiet: p.o.quiet}, plan: plans[side], stop: p.stop, cluster: clusters[len(clusters)-1], dir: own, show: show}
 		p.sides[side] = gateSide{name: p.sideName(pairs.Side(side)), bench: b, discard: discard}
 		if err := b.begin(defs[side]); err != nil {
 			return closeAll, err
 		}
 		plans[side].Points[0].Label = p.sides[side].name
+		if side == 0 || len(clusters) > 1 {
+			b.ownTopics(defs[side], p.errOut)
+		}
 	}
 	p.announce(defs[0], plans, clusters[0])
 	return closeAll, nil
@@ -230,6 +237,12 @@ func (p *paired) execute(_ context.Context, side pairs.Side, pair, order int) (*
 	if kept := b.keep(x, out); kept != nil {
 		return nil, errors.Join(err, kept)
 	}
+	if pair != p.pair {
+		p.pair, p.inPair = pair, 0
+	}
+	if p.inPair++; !out.Run.Verdict.Valid {
+		b.show.grow(p.inPair) // the pair is run again
+	}
 	return &out.Run, err
 }
 
@@ -268,6 +281,7 @@ func (p *paired) finish(out io.Writer, dir *results.Dir, outcome pairs.Outcome, 
 	if outcome.TooMany {
 		d.Verdict, d.Lost = gate.Invalid, 0
 	}
+	p.compareSides(d)
 	d.Notes = append(d.Notes, "took "+time.Since(p.began).Round(time.Second).String())
 	interrupted := p.stop.interrupted()
 	if err != nil {
@@ -282,6 +296,7 @@ func (p *paired) finish(out io.Writer, dir *results.Dir, outcome pairs.Outcome, 
 		err = errors.Join(err, s.bench.save(), report.Write(s.bench.dir, s.bench.result))
 		several = append(several, report.Named{Name: s.name, Dir: s.bench.dir, Result: s.bench.result})
 	}
+	noteEmbedded(d, several)
 	err = errors.Join(err, p.write(dir, d, several))
 	if interrupted {
 		err = p.stop.explain(err, true)
@@ -294,6 +309,24 @@ func (p *paired) finish(out io.Writer, dir *results.Dir, outcome pairs.Outcome, 
 		return err
 	}
 	return printed
+}
+
+// compareSides says what tells the sides apart, and when two clusters turn out to be one.
+func (p *paired) compareSides(d *gate.Decision) {
+	a, b := p.sides[pairs.A].bench.result, p.sides[pairs.B].bench.result
+	d.Differs = compare.Unlike(a, b)
+	nodes := a.Provenance.Cluster.Brokers
+	if len(p.o.aBrokers) > 0 && len(nodes) > 0 && slices.Equal(nodes, b.Provenance.Cluster.Brokers) {
+		d.Notes = append(d.Notes, "both sides are the same cluster: its brokers call themselves "+addressList(nodes)+" on either")
+	}
+}
+
+func addressList(brokers []results.Broker) string {
+	list := make([]string, len(brokers))
+	for i, b := range brokers {
+		list[i] = b.Addr
+	}
+	return strings.Join(list, ",")
 }
 
 // write puts every form of the verdict into the gate's directory.

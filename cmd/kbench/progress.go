@@ -22,6 +22,8 @@ type progress interface {
 	begin(order int, p *plan.Point)
 	update(run.Progress)
 	done(*results.Run)
+	// grow says that there are more runs than were thought.
+	grow(by int)
 	end()
 }
 
@@ -44,6 +46,7 @@ type silent struct{}
 func (silent) begin(int, *plan.Point) {}
 func (silent) update(run.Progress)    {}
 func (silent) done(*results.Run)      {}
+func (silent) grow(int)               {}
 func (silent) end()                   {}
 
 // lineEvery is the distance of two plain lines.
@@ -71,6 +74,8 @@ func (l *lines) update(p run.Progress) {
 }
 
 func (l *lines) done(r *results.Run) { _, _ = fmt.Fprintf(l.w, "%s%s\n", l.name, verdict(r)) }
+
+func (l *lines) grow(by int) { l.runs += by }
 
 func (l *lines) end() {}
 
@@ -114,6 +119,8 @@ func (b *bar) done(r *results.Run) {
 		_, _ = fmt.Fprintln(b.w, verdict(r))
 	}
 }
+
+func (b *bar) grow(by int) { b.runs += by }
 
 func (b *bar) end() { b.stop() }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -63,7 +64,7 @@ func (s *stopper) watch(errOut io.Writer) {
 func (s *stopper) atOnce() {
 	s.cancelHard(run.ErrInterrupted)
 	s.mu.Lock() // for good: nothing is added any more
-	for _, f := range s.last {
+	for _, f := range slices.Backward(s.last) {
 		f()
 	}
 	os.Exit(codeInterrupted)
@@ -76,7 +77,8 @@ func (s *stopper) tellOn(w io.Writer) {
 	s.out = w
 }
 
-// beforeExit has f called before the process ends at once, until it is forgotten.
+// beforeExit has f called before the process ends at once, until it is forgotten; what was added last
+// comes first.
 func (s *stopper) beforeExit(f func()) (forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

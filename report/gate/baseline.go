@@ -27,11 +27,42 @@ type Entry struct {
 // pooled is how many of the last results a new one is judged beside.
 const pooled = 10
 
+// PassingError refuses to judge a result beside a history: its host is not there again, so that the
+// history would be one of hosts.
+type PassingError struct{ Why string }
+
+func (e *PassingError) Error() string {
+	return "the result is of " + e.Why + ", which is another each time: a history of such hosts tells machines apart, not changes; " +
+		"measure both sides in one job (kbench gate --run), or keep the baseline on a host that stays; --force judges nevertheless"
+}
+
+// unlikeLast names what is different in the last entry that does not count, since only what is
+// known can be mended.
+func unlikeLast(history []Entry, to *results.Result) []string {
+	var lines []string
+	for _, e := range slices.Backward(history) {
+		for _, d := range compare.Unlike(e.Result, to) {
+			if d.Decisive {
+				lines = append(lines, "unlike "+e.Name+": "+d.String())
+			}
+		}
+		if len(lines) > 0 {
+			break
+		}
+	}
+	return lines
+}
+
 // Baseline judges a result beside the earlier ones of the same work in the same place: the runs of
 // the last ten that did not fail, from the last accepted one on, together. What lies between
 // these results is then part of the noise, by which nothing fails (see Stored). Without any it is
-// inconclusive. With o.Force those of other work and places count as well.
+// inconclusive, and says what is unlike in the last one. With o.Force those of other work and places count
+// as well. A result of a host that is not there again is refused (*PassingError) unless forced.
 func Baseline(history []Entry, other compare.Named, o StoredOptions) (*Decision, error) {
+	host := other.Result.Provenance.Host
+	if host.Passing != "" && !o.Force {
+		return nil, &PassingError{host.Passing}
+	}
 	history = ordered(history, other.Result)
 	like := history
 	if !o.Force {
@@ -44,7 +75,7 @@ func Baseline(history []Entry, other compare.Named, o StoredOptions) (*Decision,
 		if d.Verdict == Pass {
 			d.Verdict = Inconclusive
 		}
-		d.Notes = []string{fmt.Sprintf("the baseline has no result of the same work in the same place to judge by (%d of other work or places, %d failed)", len(history)-len(like), len(like))}
+		d.Notes = append(unlikeLast(history, other.Result), fmt.Sprintf("the baseline has no result of the same work in the same place to judge by (%d of other work or places, %d failed)", len(history)-len(like), len(like)))
 		return d, nil
 	}
 	merged := merge(base)
@@ -53,6 +84,13 @@ func Baseline(history []Entry, other compare.Named, o StoredOptions) (*Decision,
 		return nil, err
 	}
 	d.Kind = KindBaseline
+	if host.Passing != "" {
+		d.Notes = append(d.Notes, "FORCED although the result is of "+host.Passing)
+	}
+	if left := len(history) - len(like); left > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("%d of the baseline left out, of other work or places", left))
+		d.Notes = append(d.Notes, unlikeLast(history, other.Result)...)
+	}
 	first, last := base[0].Result.StartedAt, base[len(base)-1].Result.StartedAt
 	d.Notes = append(d.Notes, fmt.Sprintf("judged beside %d results of %s to %s", len(base), day(first), day(last)))
 	d.Trends = Trends(append(slices.Clone(like), Entry{Name: other.Name, Result: other.Result, Failed: d.Verdict == Fail}))

@@ -98,3 +98,41 @@ func TestBaselineIgnoresTheResultItself(t *testing.T) {
 	require.Contains(t, fmt.Sprint(d.Notes), "judged beside 2 results")
 	require.Len(t, d.Trends[1].Values, 3)
 }
+
+// What a baseline cannot be judged by is said before anything else, with what is unlike.
+func TestBaselineNamesWhatIsUnlike(t *testing.T) {
+	moved := nights(0.01, 10, 10.1)
+	for i := range moved {
+		moved[i].Result.Provenance.Host.Hostname, moved[i].Result.Provenance.Host.CPUs = "old", 2+i
+	}
+	d, err := gate.Baseline(moved, named(night(40, 14, 0.01)), gate.StoredOptions{})
+	require.NoError(t, err)
+	require.Equal(t, gate.Inconclusive, d.Verdict)
+	require.Contains(t, d.Notes[0], "unlike night-1: host: old, then ")
+	require.Contains(t, d.Notes[1], "unlike night-1: CPUs: 3, then ")
+	require.Contains(t, d.Notes[2], "no result of the same work in the same place")
+	d, err = gate.Baseline(moved, named(night(40, 14, 0.01)), gate.StoredOptions{Force: true})
+	require.NoError(t, err)
+	require.Equal(t, gate.Fail, d.Verdict)
+	require.NotEmpty(t, d.Forced)
+	some := []gate.Entry{moved[0], night(2, 10, 0.01), night(3, 10.1, 0.01)}
+	d, err = gate.Baseline(some, named(night(40, 10, 0.01)), gate.StoredOptions{})
+	require.NoError(t, err)
+	require.Equal(t, gate.Pass, d.Verdict)
+	require.Contains(t, d.Notes, "1 of the baseline left out, of other work or places")
+	require.Contains(t, fmt.Sprint(d.Notes), "unlike night-0: host: old, then ")
+}
+
+// Hosts that are others each time make no baseline.
+func TestBaselineOfPassingHosts(t *testing.T) {
+	e := night(40, 10, 0.01)
+	e.Result.Provenance.Host.Passing = "a container named by its id"
+	_, err := gate.Baseline(nights(0.01, 10, 10.1, 9.9), named(e), gate.StoredOptions{})
+	var passing *gate.PassingError
+	require.ErrorAs(t, err, &passing)
+	require.ErrorContains(t, err, "the result is of a container named by its id")
+	d, err := gate.Baseline(nights(0.01, 10, 10.1, 9.9), named(e), gate.StoredOptions{Force: true})
+	require.NoError(t, err)
+	require.Equal(t, gate.Pass, d.Verdict)
+	require.Contains(t, d.Notes, "FORCED although the result is of a container named by its id")
+}

@@ -51,6 +51,9 @@ type Decision struct {
 	Looks []int `json:"looks,omitempty"`
 	// Lost are pairs that were not used since a run of theirs was invalid; others took their place.
 	Lost int `json:"lost,omitempty"`
+	// Differs are what the sides of KindPairs do not share: their settings, or what tells their clusters
+	// apart. What was found is due to these, or to chance.
+	Differs []compare.Difference `json:"differs,omitempty"`
 	// Forced are the differences in spite of which it was judged (--force).
 	Forced []compare.Difference `json:"forced,omitempty"`
 	// Invalid are the reasons of runs that were left out, or for Verdict Invalid.
