@@ -1,5 +1,6 @@
 // Package docker_test checks what cannot be run where there is no docker engine: the compose
-// files, the Dockerfile, and the answers of the script that starts Kafka without docker.
+// files, the Dockerfile, the example workflows, and the answers of the script that starts Kafka without
+// docker. The workflows' commands are run as they stand.
 package docker_test
 
 import (
@@ -26,16 +27,17 @@ type service struct {
 	Volumes     []string          `yaml:"volumes"`
 }
 
-func composeSchema(t *testing.T) *jsonschema.Schema {
+// schemaIn compiles a JSON Schema of testdata.
+func schemaIn(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
-	f, err := os.Open("testdata/compose-spec.json")
+	f, err := os.Open("testdata/" + name)
 	require.NoError(t, err)
 	defer f.Close()
 	document, err := jsonschema.UnmarshalJSON(f)
 	require.NoError(t, err)
 	compiler := jsonschema.NewCompiler()
-	require.NoError(t, compiler.AddResource("compose-spec.json", document))
-	schema, err := compiler.Compile("compose-spec.json")
+	require.NoError(t, compiler.AddResource(name, document))
+	schema, err := compiler.Compile(name)
 	require.NoError(t, err)
 	return schema
 }
@@ -51,7 +53,7 @@ func asJSON(t *testing.T, text []byte) any {
 }
 
 func TestComposeFilesFollowTheSchema(t *testing.T) {
-	schema := composeSchema(t)
+	schema := schemaIn(t, "compose-spec.json")
 	for name := range composeFiles {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
