@@ -194,7 +194,7 @@ func TestBatchQueueIsBounded(t *testing.T) {
 			c.Stall(0)
 			msgs := make([]*BatchMessage, 200)
 			taken := 0
-			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			defer cancel()
 			for i := range msgs {
 				msgs[i] = &BatchMessage{Topic: "t", Value: fmt.Sprintf("%010d", i)}

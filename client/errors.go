@@ -106,6 +106,17 @@ func (e *silentError) Error() string { return fmt.Sprintf("no answer within %v",
 // Class is what wire.Classify answers.
 func (e *silentError) Class() wire.Class { return wire.Retriable | wire.RefreshMetadata }
 
+// startingError is what a broker says in effect that has just started and does not know of any
+// broker yet, itself included.
+type startingError struct{}
+
+func (startingError) Error() string {
+	return "described a cluster without brokers; it may be starting"
+}
+
+// Class is what wire.Classify answers.
+func (startingError) Class() wire.Class { return wire.Retriable | wire.RefreshMetadata }
+
 // nodeGoneError is why nothing can be sent to a node.
 type nodeGoneError struct {
 	id   int32

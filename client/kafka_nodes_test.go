@@ -150,6 +150,7 @@ func (l *steadyLoad) counts() (acked, failed, seen int) {
 // outcome, the reader goes on by itself (C1), and the node is used again. An idempotent producer
 // beside it also duplicates nothing and keeps the order.
 func TestKafkaNodeIsKilledAndComesBack(t *testing.T) {
+	t.Parallel()
 	var answeredBy [4]atomic.Int64 // requests, by node
 	cluster := kafkatest.Exclusive(t, 3)
 	b := newRealBed(t, cluster, func(c *Config) {
@@ -246,6 +247,7 @@ func (b *realBed) electPreferred(t *testing.T, name string) {
 // A node that is stopped in good order hands its leaders over first: no message fails, and none is
 // lost.
 func TestKafkaNodeIsStoppedInGoodOrder(t *testing.T) {
+	t.Parallel()
 	b := newRealBed(t, kafkatest.Exclusive(t, 3), nil)
 	name := b.topic(t, 6, map[string]string{"min.insync.replicas": "2"})
 	l := startLoad(t, b, name)

@@ -17,6 +17,7 @@ import (
 // P28 on a real broker: with a quota its answers ask for a pause, which is kept before the next
 // request is written (KIP-219), told and counted; the rate comes out as the quota says.
 func TestKafkaP28QuotasAreObeyed(t *testing.T) {
+	t.Parallel()
 	const (
 		quota = 1 << 20 // bytes a second
 		size  = 100 << 10

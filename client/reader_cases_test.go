@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +42,33 @@ func TestC1ReaderResumesAfterBrokerRestarts(t *testing.T) {
 	step("an answer is lost", 50, func() { b.cluster.LoseAnswers(1, 1) }, nil)
 	require.EqualValues(t, 60, r.Offset())
 	require.Zero(t, r.Stats().Resets)
+}
+
+// C1: a broker that has just started describes a cluster without brokers for a while.
+func TestC1ReaderWaitsForABrokerThatIsStarting(t *testing.T) {
+	s := serve(batchOf(t, shape{base: 0}, values(0, 3)))
+	whole := s.fetch
+	var empty atomic.Int32 // how many answers are to be empty from now on
+	var once sync.Once
+	s.fetch = func(raw rawserver.Request, ask kmsg.FetchRequestTopicPartition, p *kmsg.FetchResponseTopicPartition) *rawserver.Reply {
+		first := false
+		once.Do(func() { first = true })
+		if first {
+			empty.Store(10) // more than a refresh tries
+			p.ErrorCode = 6 // NOT_LEADER_OR_FOLLOWER
+			return nil
+		}
+		return whole(raw, ask, p)
+	}
+	s.more = func(m *kmsg.MetadataResponse) {
+		if empty.Add(-1) >= 0 {
+			m.Brokers = nil
+		}
+	}
+	r, ctx := s.start(t, ReaderConfig{}, nil)
+	require.Equal(t, []int64{0, 1, 2}, offsets(t, ctx, r, 3))
+	require.Negative(t, empty.Load(), "it asked until there was a broker")
+	require.Greater(t, r.Stats().Errors, int64(2), "refreshes failed meanwhile")
 }
 
 func TestReaderFollowsTheLeader(t *testing.T) {

@@ -65,6 +65,7 @@ func TestRealConsumerIsKilled(t *testing.T) {
 // Three nodes, with replicas on all: the coordinator is killed while members come and go; nothing is
 // lost, and what is committed is what was read.
 func TestRealConsumerGroupOnThreeNodes(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Exclusive(t, 3)
 	c := realConsumerCrew(t, cluster, 6)
 	one, two := c.works(ReaderConfig{}), c.works(ReaderConfig{})

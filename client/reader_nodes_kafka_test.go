@@ -60,6 +60,7 @@ func (b *realBed) expect(t *testing.T, r *Reader, from, to int) {
 // C10: a reader that names its rack reads from the replica there (KIP-392), and from the leader when
 // the replica is stopped; nothing is lost, repeated or reset.
 func TestKafkaC10ReadsFromTheReplicaInItsRack(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Exclusive(t, 3)
 	b := newRealBed(t, cluster, nil)
 	name := b.topic(t, 1, nil)
@@ -99,6 +100,7 @@ func TestKafkaC10ReadsFromTheReplicaInItsRack(t *testing.T) {
 // KIP-320: the only replica in sync is killed, and the other one, which has half of the log, becomes
 // the leader. The reader, which had read all of it, says where the logs part, or goes on from there.
 func TestKafkaLogIsTruncated(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Exclusive(t, 3)
 	b := newRealBed(t, cluster, nil)
 	name := fmt.Sprintf("kbench-test-%d", time.Now().UnixNano())

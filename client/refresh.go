@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -197,8 +196,11 @@ func (c *Client) ask(ctx context.Context, b *Broker, r *round) error {
 		return err
 	}
 	m, ok := resp.(*kmsg.MetadataResponse)
-	if !ok || len(m.Brokers) == 0 {
-		return &addressError{b.addr, errors.New("described a cluster without brokers; it may be starting")}
+	switch {
+	case !ok:
+		return fmt.Errorf("broker %s answered Metadata with %T", b.addr, resp)
+	case len(m.Brokers) == 0:
+		return &addressError{b.addr, startingError{}}
 	}
 	c.adopt(m, full)
 	return nil

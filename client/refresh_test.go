@@ -225,7 +225,7 @@ func TestM3ARefreshComesBeforeTheRetry(t *testing.T) {
 func TestM6TopicDeletedAndMadeAgain(t *testing.T) {
 	k := cluster(t, 2, 2)
 	cfg := quickConfig()
-	cfg.Producer.DeliveryTimeout = 300 * time.Millisecond
+	cfg.Producer.DeliveryTimeout = 3 * time.Second
 	p := asyncProducer(t, k, cfg)
 	send := func() *tally {
 		var out tally
