@@ -17,7 +17,7 @@ const (
 // GeneratorHash identifies what producing a message of this workload takes of the generator,
 // whatever the rate, the length and the consumers: workloads with equal ones have the same ceiling.
 func (d *Definition) GeneratorHash() string {
-	effective := d.Effective()
+	effective := d.content()
 	for key := range effective {
 		if strings.HasPrefix(key, "producers.schedule") {
 			delete(effective, key)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kbench/kbench/client/settings"
-	"github.com/kbench/kbench/workloads/payload"
 )
 
 // checker collects what is wrong with a definition, at the places its keys were given.
@@ -155,34 +154,6 @@ func (c *checker) steps() {
 	if c.Producers.Rate > 0 {
 		c.add("producers.rate", "is not used by kind step, which has its rates in producers.schedule.steps")
 	}
-}
-
-func (c *checker) payload() {
-	p := c.Payload
-	c.count("payload.size", int64(p.Size), 0, payload.MaxSize)
-	if p.Stamp == "value" && p.Size < payload.StampSize {
-		c.add("payload.size", "is %d, but payload.stamp=value needs %d bytes for the stamp", p.Size, payload.StampSize)
-	}
-	stamped := p.Stamp == "value" || p.Stamp == "auto" && p.Size >= payload.StampSize
-	if !(p.Compressibility >= 0 && p.Compressibility <= 0.95) {
-		c.add("payload.compressibility", "is %v, must be between 0 and 0.95", p.Compressibility)
-	} else if most := payload.MaxCompressibility(p.Size, stamped); p.Compressibility > most && c.explicit("payload.compressibility") {
-		c.add("payload.compressibility", "is %v, but values of %d bytes compress by %.2f at most, as each must differ; use larger values%s",
-			p.Compressibility, p.Size, most, map[bool]string{true: " or payload.stamp=header"}[stamped])
-	}
-	if err := payload.CheckKeys(payload.Keys(p.Keys)); err != nil {
-		c.add("payload.keys", "%v", err)
-	}
-}
-
-// explicit reports whether a key of the payload was given; without places to look at, whether
-// it differs from the default. The default asks for what the size allows, no more.
-func (c *checker) explicit(key string) bool {
-	if c.given == nil {
-		return c.Payload.Compressibility != Default().Payload.Compressibility
-	}
-	_, given := c.given[key]
-	return given
 }
 
 func (c *checker) phases() {

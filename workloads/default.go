@@ -1,6 +1,10 @@
 package workloads
 
-import "time"
+import (
+	"time"
+
+	"github.com/kbench/kbench/workloads/payload"
+)
 
 // Default is a workload with every default in place: one producer in a closed loop for ten
 // seconds after two of warm-up. It is complete but for a name.
@@ -11,7 +15,9 @@ func Default() Definition {
 		Producers: Producers{Count: 1, RateOf: OfAll, Schedule: Schedule{Kind: "constant"}, Form: "callback", Pacer: "auto", Run: 256},
 		Consumers: Consumers{Groups: 1, Mode: "partition", Form: "batch", From: "run", Commit: "interval"},
 		Payload: Payload{
-			Size: 100, Compressibility: 0.5, Stamp: "auto",
+			Kind: payload.KindRandom, Size: 100, Compressibility: 0.5, Stamp: "auto",
+			Sizes:     Sizes{Kind: payload.SizesFixed, Skew: 1.1},
+			Delimiter: "\n", Order: payload.OrderSequence,
 			Keys: Keys{Kind: "none", Size: 16, N: 10_000, Skew: 1.1},
 		},
 		Phases: Phases{

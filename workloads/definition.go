@@ -47,6 +47,8 @@ type Definition struct {
 	Overrides []string `key:"-"`
 
 	timesFrom string // the file that Times are from
+	// files are those that payloads are made from, by path.
+	files map[string]*content
 
 	// clientFields are the client's keys, to bring client settings into their canonical form.
 	clientFields []settings.Field
@@ -113,19 +115,41 @@ type Consumers struct {
 
 // Payload is what the messages hold.
 type Payload struct {
-	Size            int     `key:"size" unit:"bytes" doc:"Size of every value."`
-	Compressibility float64 `key:"compressibility" doc:"Share of a value that compresses away, from 0 (random) to 0.95."`
-	Keys            Keys    `key:"keys"`
+	Kind            string  `key:"kind" enum:"random,lines,template,json" doc:"What values are made of. random: random bytes and filler, by size and compressibility. lines: the values in file, between delimiters. template: a text with generators in it. json: an object of fields with types."`
+	Size            int     `key:"size" unit:"bytes" doc:"random: size of every value; with sizes.kind normal their mean."`
+	Sizes           Sizes   `key:"sizes"`
+	Compressibility float64 `key:"compressibility" doc:"random: share of a value that compresses away, from 0 (random) to 0.95."`
+	// File is where lines or a template stand.
+	File      string `key:"file" doc:"lines: the file that holds the values. template: the file that holds the template, in place of template. In a workload file the path is relative to it, on the command line and in a sweep to the working directory."`
+	Delimiter string `key:"delimiter" doc:"lines: what stands between two values, as it is, not a pattern; in double quotes YAML knows \\n and \\t. Nothing after the last one is no value; an empty one elsewhere is."`
+	Order     string `key:"order" enum:"sequence,random" doc:"lines: which value a message has. sequence: one after the other, and again from the first. random: each as likely, by the seed."`
+	Template  string `key:"template" doc:"template: a text with generators in {{ }}, such as 'order {{seq}} of {{text 5 20}}'. Generators: seq (the message's number, from 0), millis (milliseconds since 1970: from 2026 on, one more a message), int MIN MAX, float MIN MAX or float MIN MAX DIGITS, bool, hex N, uuid, text N or text MIN MAX (small letters), choice A B … (double quotes around what has spaces)."`
+	// Fields are those of JSON values.
+	Fields map[string]string `key:"fields" doc:"json: names of fields with the generator of each, such as {id: uuid, user.age: int 18 99, state: choice new paid}; a dot leads into an object. Generators are those of template; what they make is a number, true or false, or a text, as its type has it."`
+	// Headers are record headers of every message.
+	Headers map[string]string `key:"headers" doc:"Record headers of every message: names with a template each, such as {app: orders, trace: '{{hex 32}}'}. They come in the order of their names, before the stamp's."`
+	Keys    Keys              `key:"keys"`
 	// Stamp says where a message carries its producer, number, due time and checksum.
-	Stamp string `key:"stamp" enum:"auto,value,header,none" doc:"Where a message carries its number, due time and checksum, 32 bytes: in the value, in a record header, or nowhere (then there is no e2e and no integrity check). auto: in the value if it has 32 bytes, else in a header."`
+	Stamp string `key:"stamp" enum:"auto,value,header,none" doc:"Where a message carries its number, due time and checksum, 32 bytes: in the value (of kind random alone), in a record header, or nowhere (then there is no e2e and no integrity check). auto: in the value if that is random and always has 32 bytes, else in a header."`
+}
+
+// Sizes says how the sizes of random values are spread.
+type Sizes struct {
+	Kind      string  `key:"kind" enum:"fixed,uniform,normal,zipf,file" doc:"How the sizes of random values are spread. fixed: all have payload.size. uniform: any from min to max is as likely. normal: around payload.size with deviation, cut off at min and max. zipf: min is the most likely, larger ones up to max ever less, with skew. file: any of a list is as likely."`
+	Min       int     `key:"min" unit:"bytes" doc:"uniform, normal, zipf: the smallest size."`
+	Max       int     `key:"max" unit:"bytes" doc:"uniform, normal, zipf: the largest size."`
+	Deviation float64 `key:"deviation" unit:"bytes" doc:"normal: the standard deviation."`
+	Skew      float64 `key:"skew" doc:"zipf: the exponent s, above 0."`
+	File      string  `key:"file" doc:"file: a file of sizes in bytes, one a line, each as often as it is to be seen; lines that begin with # are remarks. Paths as for payload.file."`
 }
 
 // Keys says how keys are chosen.
 type Keys struct {
 	Kind string  `key:"kind" enum:"none,sequential,uniform,zipf" doc:"How the key of a message is chosen."`
-	Size int     `key:"size" unit:"bytes" doc:"Size of every key."`
+	Size int     `key:"size" unit:"bytes" doc:"Size of every key, decimal digits with zeros in front; 0: as many digits as the number has."`
 	N    int64   `key:"n" doc:"Number of different keys."`
-	Skew float64 `key:"skew" doc:"zipf: the exponent s, above 1."`
+	Skew float64 `key:"skew" doc:"zipf: the exponent s, above 0."`
+	File string  `key:"file" doc:"A file of keys, one a line, in place of size and n; kind says how often each is chosen, with zipf the first most often. Paths as for payload.file."`
 }
 
 // Phases is the run's course: warm-up, measured phase, cool-down, drain.

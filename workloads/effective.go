@@ -37,11 +37,23 @@ func (d *Definition) Effective() map[string]any {
 // load: name, description, seed, repeats, thresholds and limits of validity. Results with
 // equal hashes can be compared.
 func (d *Definition) Hash() string {
+	return hashOf(d.content(), []string{"name", "description", "seed", "repeat", "thresholds", "validity"}, []string{"topics.keep"})
+}
+
+// content is Effective with what files hold in place of where they stand.
+func (d *Definition) content() map[string]any {
 	effective := d.Effective()
-	if len(d.Times) > 0 { // the times are the work, wherever they stand
+	if len(d.Times) > 0 {
 		effective["producers.schedule.file"] = digest(d.Times)
 	}
-	return hashOf(effective, []string{"name", "description", "seed", "repeat", "thresholds", "validity"}, []string{"topics.keep"})
+	p := d.Payload
+	for key, path := range map[string]string{"payload.file": p.File, "payload.keys.file": p.Keys.File, "payload.sizes.file": p.Sizes.File} {
+		if file := d.files[path]; file != nil {
+			sum := sha256.Sum256(file.data)
+			effective[key] = hex.EncodeToString(sum[:])
+		}
+	}
+	return effective
 }
 
 // hashOf is the hash of what is in effect, without the sections and the keys given.

@@ -18,7 +18,7 @@ func (c *checker) form() {
 	if form != "batch" && c.client("producer.batch.async") == "true" && !c.mayChange("producers.form", "producer.batch.async") {
 		c.add("producers.form", "is %s, and producer.batch.async=true is a mode of batch", form)
 	}
-	if form == "sync" && !c.mayChange("producers.form", "payload.size", "producer.flush.messages", "producer.flush.bytes", "producer.flush.frequency") {
+	if form == "sync" && !c.mayChange("producers.form", "payload", "producer.flush.messages", "producer.flush.bytes", "producer.flush.frequency") {
 		c.lonely()
 	}
 }
@@ -30,9 +30,9 @@ func (c *checker) lonely() {
 			return
 		}
 	}
-	size := int64(c.Payload.Size)
-	if c.Payload.Keys.Kind != "none" {
-		size += int64(c.Payload.Keys.Size)
+	size := int64(0)
+	if values, keys, err := c.MessageBounds(); err == nil {
+		size = int64(values.Min + keys.Min)
 	}
 	waits := ""
 	for _, trigger := range []struct {
@@ -67,11 +67,11 @@ func (c *checker) client(key string) string {
 	return ""
 }
 
-// mayChange says whether a sweep sets any of the keys, by itself or with its section.
+// mayChange says whether a sweep sets any of the keys, by itself, with its section or in part.
 func (c *checker) mayChange(keys ...string) bool {
 	for _, key := range keys {
 		for _, axis := range c.Sweep {
-			if axis.Key == key || strings.HasPrefix(key, axis.Key+".") {
+			if axis.Key == key || strings.HasPrefix(key, axis.Key+".") || strings.HasPrefix(axis.Key, key+".") {
 				return true
 			}
 		}

@@ -85,11 +85,10 @@ func parseTime(text string) (int64, error) {
 
 func onlyDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
-// replayPath is where the file of a replayed schedule is looked for: beside the workload that names
-// it, else (on the command line, in a sweep) where kbench was called.
-func (c *checker) replayPath() string {
-	path := c.Producers.Schedule.File
-	from := c.given["producers.schedule.file"].File
+// pathOf is where a file that a key names is looked for: beside the workload that names it, else (on
+// the command line, in a sweep) where kbench was called.
+func (c *checker) pathOf(key, path string) string {
+	from := c.given[key].File
 	if filepath.IsAbs(path) || from == "" || from != c.Definition.File {
 		return path
 	}
@@ -102,7 +101,7 @@ func (c *checker) replay() {
 		c.add("producers.schedule.kind", "replay needs producers.schedule.file, a file of times")
 		return
 	}
-	path := c.replayPath()
+	path := c.pathOf("producers.schedule.file", c.Producers.Schedule.File)
 	if c.Definition.timesFrom != path {
 		times, err := readTimesFile(path)
 		if err != nil {

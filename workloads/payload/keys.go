@@ -2,7 +2,6 @@ package payload
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 )
 
@@ -17,9 +16,13 @@ const (
 // Keys says what keys messages have. The zero value is none.
 type Keys struct {
 	Kind string
-	Size int     // bytes of every key: decimal digits, so N keys need at least log₁₀ N
+	// Size is bytes of every key: decimal digits, so N keys need at least log₁₀ N; 0 gives each as
+	// many digits as its number has.
+	Size int
 	N    int64   // number of different keys
-	Skew float64 // zipf only, above 1
+	Skew float64 // zipf only, above 0
+	// Lines are the keys themselves, if given, in place of Size and N.
+	Lines [][]byte
 }
 
 // MaxKeySize bounds a key.
@@ -28,8 +31,7 @@ const MaxKeySize = 1 << 16
 type keys struct {
 	Keys
 	seed uint64
-	// Constants of the rejection-inversion method.
-	atX1, atN, shift float64
+	zipf zipf
 }
 
 // CheckKeys reports what is wrong with a configuration of keys, as New does.
@@ -41,15 +43,24 @@ func CheckKeys(k Keys) error {
 	default:
 		return fmt.Errorf("%q is no kind of keys; there are none, sequential, uniform and zipf", k.Kind)
 	}
+	if k.Kind == KeysZipf && !(k.Skew > 0 && k.Skew <= 100) {
+		return fmt.Errorf("the skew of zipf keys must be above 0 (and 100 at most), not %v", k.Skew)
+	}
+	if len(k.Lines) > 0 {
+		for i, line := range k.Lines {
+			if len(line) > MaxKeySize {
+				return fmt.Errorf("key %d has %d bytes, %d is the most", i+1, len(line), MaxKeySize)
+			}
+		}
+		return nil
+	}
 	switch {
 	case k.N < 1:
 		return fmt.Errorf("the number of keys must be 1 or more, not %d", k.N)
-	case k.Size < 1 || k.Size > MaxKeySize:
-		return fmt.Errorf("key size %d is not between 1 and %d bytes", k.Size, MaxKeySize)
-	case k.Size < digits(k.N-1):
+	case k.Size < 0 || k.Size > MaxKeySize:
+		return fmt.Errorf("key size %d is not between 0 and %d bytes", k.Size, MaxKeySize)
+	case k.Size > 0 && k.Size < digits(k.N-1):
 		return fmt.Errorf("%d keys need %d bytes each, not %d", k.N, digits(k.N-1), k.Size)
-	case k.Kind == KeysZipf && !(k.Skew > 1 && k.Skew <= 100):
-		return fmt.Errorf("the skew of zipf keys must be above 1 (and 100 at most), not %v", k.Skew)
 	}
 	return nil
 }
@@ -62,12 +73,26 @@ func newKeys(k Keys, seed uint64) (keys, error) {
 	if k.Kind == "" {
 		out.Kind = KeysNone
 	}
+	if len(k.Lines) > 0 {
+		out.N = int64(len(k.Lines))
+	}
 	if k.Kind == KeysZipf {
-		out.atX1 = out.integral(1.5) - 1
-		out.atN = out.integral(float64(k.N) + 0.5)
-		out.shift = 2 - out.inverse(out.integral(2.5)-math.Pow(2, -k.Skew))
+		out.zipf = newZipf(out.N, k.Skew)
 	}
 	return out, nil
+}
+
+// bounds are the lengths of keys.
+func (k *keys) bounds() Bounds {
+	switch {
+	case k.Kind == KeysNone:
+		return Bounds{}
+	case len(k.Lines) > 0:
+		return linesBounds(k.Lines)
+	case k.Size > 0:
+		return exactly(k.Size)
+	}
+	return Bounds{Min: 1, Max: digits(k.N - 1), Mean: meanDigits(k.N)}
 }
 
 // digits is the number of decimal digits of n ≥ 0.
@@ -79,18 +104,41 @@ func digits(n int64) int {
 	return count
 }
 
+// meanDigits is the mean number of digits of 0 … n−1.
+func meanDigits(n int64) float64 {
+	sum, from := 0.0, int64(0)
+	for length, to := 1, int64(10); from < n; length++ {
+		sum += float64(length) * float64(min(to, n)-from)
+		from = to
+		if to > n/10 {
+			to = n
+			continue
+		}
+		to *= 10
+	}
+	return sum / float64(n)
+}
+
 // Key fills dst with the key of message n and returns it; nil when messages have no keys. A
-// dst with too little capacity is replaced.
+// dst with too little capacity is replaced. A key of Lines is that line itself, which must not be
+// changed.
 func (s *Source) Key(dst []byte, n int64) []byte {
 	k := &s.keys
 	if k.Kind == KeysNone {
 		return nil
 	}
-	if cap(dst) < k.Size {
-		dst = make([]byte, k.Size)
+	if len(k.Lines) > 0 {
+		return k.Lines[k.index(n)]
 	}
-	dst = dst[:k.Size]
 	index := uint64(k.index(n))
+	size := k.Size
+	if size == 0 {
+		size = digits(int64(index))
+	}
+	if cap(dst) < size {
+		dst = make([]byte, size)
+	}
+	dst = dst[:size]
 	i := len(dst) - 1
 	for ; i >= 0 && index > 0; i-- {
 		dst[i] = '0' + byte(index%10)
@@ -119,24 +167,5 @@ func (k *keys) index(n int64) int64 {
 		hi, _ := bits.Mul64(mix(uint64(n)^k.seed), uint64(k.N))
 		return int64(hi)
 	}
-	return k.zipf(mix(uint64(n) ^ k.seed))
+	return k.zipf.draw(mix(uint64(n) ^ k.seed))
 }
-
-// zipf draws by rejection-inversion (Hörmann and Derflinger 1996), which needs no table; word
-// is where its random numbers start.
-func (k *keys) zipf(word uint64) int64 {
-	for {
-		u := k.atN + float64(word>>11)/(1<<53)*(k.atX1-k.atN)
-		word = mix(word)
-		x := k.inverse(u)
-		rank := min(max(math.Floor(x+0.5), 1), float64(k.N))
-		if rank-x <= k.shift || u >= k.integral(rank+0.5)-math.Pow(rank, -k.Skew) {
-			return int64(rank) - 1
-		}
-	}
-}
-
-// integral is ∫ x^−s dx without its constant, inverse its inverse.
-func (k *keys) integral(x float64) float64 { return math.Pow(x, 1-k.Skew) / (1 - k.Skew) }
-
-func (k *keys) inverse(y float64) float64 { return math.Pow((1-k.Skew)*y, 1/(1-k.Skew)) }

@@ -199,8 +199,9 @@ func TestKeys(t *testing.T) {
 	for _, k := range []Keys{
 		{Kind: KeysSequential, Size: 8, N: 1000}, {Kind: KeysUniform, Size: 3, N: 1000},
 		{Kind: KeysZipf, Size: 20, N: 1000, Skew: 1.2}, {Kind: KeysZipf, Size: 20, N: 1 << 40, Skew: 1.01}, {Kind: KeysUniform, Size: 1, N: 1},
+		{Kind: KeysZipf, Size: 8, N: 1000, Skew: 1}, {Kind: KeysZipf, Size: 8, N: 1000, Skew: 0.99}, {Kind: KeysUniform, N: 1000},
 	} {
-		t.Run(fmt.Sprintf("%s %d", k.Kind, k.N), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %d %v %d", k.Kind, k.N, k.Skew, k.Size), func(t *testing.T) {
 			s, err := New(Config{Keys: k, Seed: 3})
 			require.NoError(t, err)
 			counts := map[int64]int{}
@@ -208,7 +209,7 @@ func TestKeys(t *testing.T) {
 				index := s.KeyIndex(i)
 				key := s.Key(nil, i)
 				parsed, err := strconv.ParseInt(string(key), 10, 64)
-				if err != nil || parsed != index || index < 0 || index >= k.N || len(key) != k.Size {
+				if err != nil || parsed != index || index < 0 || index >= k.N || k.Size > 0 && len(key) != k.Size || k.Size == 0 && string(key) != strconv.FormatInt(index, 10) {
 					t.Fatalf("message %d: key %q, index %d", i, key, index)
 				}
 				counts[index]++
@@ -238,18 +239,37 @@ func TestKeys(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for says, c := range map[string]Config{
-		"size":              {Size: -1},
-		"between 0 and 0.9": {Size: 10, Compressibility: math.NaN()},
-		"0 and 0.95":        {Size: 10, Compressibility: 0.96},
-		"no room for a":     {Size: 31, Stamped: true},
-		"no kind of keys":   {Keys: Keys{Kind: "zipfian"}},
-		"1 or more":         {Keys: Keys{Kind: KeysUniform, Size: 3}},
-		"key size":          {Keys: Keys{Kind: KeysUniform, N: 3}},
-		"need 4 bytes":      {Keys: Keys{Kind: KeysUniform, N: 1001, Size: 3}},
-		"above 1":           {Keys: Keys{Kind: KeysZipf, N: 10, Size: 3, Skew: 1}},
+		"size":                  {Size: -1},
+		"between 0 and 0.9":     {Size: 10, Compressibility: math.NaN()},
+		"0 and 0.95":            {Size: 10, Compressibility: 0.96},
+		"no room for a":         {Size: 31, Stamped: true},
+		"no kind of keys":       {Keys: Keys{Kind: "zipfian"}},
+		"1 or more":             {Keys: Keys{Kind: KeysUniform, Size: 3}},
+		"key size":              {Keys: Keys{Kind: KeysUniform, N: 3, Size: -1}},
+		"need 4 bytes":          {Keys: Keys{Kind: KeysUniform, N: 1001, Size: 3}},
+		"no kind of values":     {Kind: "poem"},
+		"no distribution":       {Sizes: Sizes{Kind: "exponential"}},
+		"the smallest first":    {Sizes: Sizes{Kind: SizesUniform, Min: 2, Max: 1}},
+		"the deviation":         {Sizes: Sizes{Kind: SizesNormal, Max: 10}},
+		"the mean size 20":      {Size: 20, Sizes: Sizes{Kind: SizesNormal, Max: 10, Deviation: 1}},
+		"skew of zipf sizes":    {Sizes: Sizes{Kind: SizesZipf, Max: 10}},
+		"at least one":          {Sizes: Sizes{Kind: SizesList}},
+		"size 2 of the list":    {Sizes: Sizes{Kind: SizesList, List: []int32{1, -1}}},
+		"a value of 31 bytes":   {Stamped: true, Sizes: Sizes{Kind: SizesUniform, Min: 31, Max: 100}},
+		"no lines":              {Kind: KindLines},
+		"no order of lines":     {Kind: KindLines, Lines: [][]byte{{1}}, Order: "backwards"},
+		"no room for a stamp":   {Kind: KindTemplate, Stamped: true},
+		"at least one field":    {Kind: KindJSON},
+		"has no }}":             {Kind: KindTemplate, Template: "a {{seq"},
+		"key 1 has 65537 bytes": {Keys: Keys{Kind: KeysUniform, Lines: [][]byte{make([]byte, MaxKeySize+1)}}},
+		"headers: h: {{x}}":     {Headers: map[string]string{"h": "{{x}}"}},
+		"a name needs 1":        {Headers: map[string]string{"": "x"}},
+		"above 0":               {Keys: Keys{Kind: KeysZipf, N: 10, Size: 3}},
 	} {
 		_, err := New(c)
-		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, says, says)
+		_, _, err = Measure(c)
+		require.ErrorContains(t, err, says, says)
 	}
 }
 

@@ -33,7 +33,7 @@ func (p *Plan) estimate() Estimate {
 		d := &p.Points[execution.Point].Definition
 		n, known := messages(d)
 		e.Messages = add(e.Messages, n)
-		e.Bytes = add(e.Bytes, bytes(n, d.Payload))
+		e.Bytes = add(e.Bytes, bytes(n, d))
 		if !known {
 			e.ClosedLoop++
 		}
@@ -49,15 +49,17 @@ func add(a, b int64) int64 {
 	return a + b
 }
 
-func bytes(n int64, p workloads.Payload) int64 {
-	size := int64(p.Size)
-	if p.Keys.Kind != "none" {
-		size += int64(p.Keys.Size)
+// bytes are those of keys and values of n messages.
+func bytes(n int64, d *workloads.Definition) int64 {
+	values, keys, err := d.MessageBounds()
+	if err != nil {
+		return 0 // Check has said so, and the point is not in the order
 	}
-	if size > 0 && n > math.MaxInt64/size {
+	total := (values.Mean + keys.Mean) * float64(n)
+	if total >= math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return n * size
+	return int64(math.Round(total))
 }
 
 // meanRate is the mean over the measured phase, and the rate of warm-up and cool-down, over all
@@ -143,7 +145,7 @@ func length(d *workloads.Definition) time.Duration {
 func (p *Plan) String() string {
 	var b strings.Builder
 	e := p.Estimate
-	fmt.Fprintf(&b, "%d points, %d executions, about %s", len(p.Points), e.Executions, settings.FormatDuration(e.Time.Round(time.Second)))
+	fmt.Fprintf(&b, "%s, %s, about %s", counted(len(p.Points), "point"), counted(e.Executions, "execution"), settings.FormatDuration(e.Time.Round(time.Second)))
 	if e.Messages > 0 {
 		fmt.Fprintf(&b, ", %d messages, %s", e.Messages, byteText(e.Bytes))
 	}

@@ -95,13 +95,14 @@ func newEngine(spec Spec) (*engine, error) {
 	e := &engine{spec: spec, def: d, clock: spec.Clock, wall: wallBase(spec.Clock),
 		frame:  newFrame(int64(d.Phases.Interval), d.Open()),
 		failed: make(chan error, 1)}
-	var err error
-	if e.stamping, err = newStamping(d, e.wall+e.clock.Now()); err != nil {
-		return nil, err
-	}
+	e.stamping = newStamping(d, e.wall+e.clock.Now())
 	filler, err := newFiller(d, e.stamping, e.wall)
 	if err != nil {
 		return nil, err
+	}
+	if e.spec.MaxOpen <= 0 {
+		const overhead = 256 // a Message and the target's form of it
+		e.spec.MaxOpen = min(defaultOpenMessages, defaultOpenMemory/int64(filler.room()+overhead))
 	}
 	n := max(1, min(runtime.GOMAXPROCS(0), d.Producers.Count))
 	for range n {

@@ -24,26 +24,15 @@ type stamping struct {
 }
 
 // newStamping settles what "auto" means; seed makes the tag.
-func newStamping(d *workloads.Definition, seed int64) (stamping, error) {
-	fits := d.Payload.Size >= payload.StampSize
+func newStamping(d *workloads.Definition, seed int64) stamping {
 	s := stamping{tag: uint32(mix(uint64(seed)) >> (32 + payload.TagShift))}
-	switch d.Payload.Stamp {
-	case "none":
-	case "header":
-		s.where = stampInHeader
-	case "value":
-		if !fits {
-			return s, fmt.Errorf("run: payload.stamp is in the value, which has %d bytes; a stamp takes %d",
-				d.Payload.Size, payload.StampSize)
-		}
+	switch {
+	case d.StampsValues():
 		s.where = stampInValue
-	default:
+	case d.StampsHeaders():
 		s.where = stampInHeader
-		if fits {
-			s.where = stampInValue
-		}
 	}
-	return s, nil
+	return s
 }
 
 // mix is the finalizer of SplitMix64, which spreads close seeds.
@@ -70,47 +59,76 @@ type filler struct {
 	stamping stamping
 	flags    uint32
 	wall     int64 // unix ns at the clock's origin
-	size     int
-	keySize  int
+	// Room that a message needs for what is not handed over as it is.
+	valueRoom, keyRoom int
+	headers            []string // names of those of the payload
+	headerRoom         int      // of all their values
 }
 
 func newFiller(d *workloads.Definition, s stamping, wall int64) (*filler, error) {
-	k := d.Payload.Keys
-	source, err := payload.New(payload.Config{
-		Size: d.Payload.Size, Compressibility: d.Payload.Compressibility, Stamped: s.where == stampInValue,
-		Keys: payload.Keys{Kind: k.Kind, Size: k.Size, N: k.N, Skew: k.Skew}, Seed: d.Seed,
-	})
+	config, err := d.PayloadConfig(s.where == stampInValue)
 	if err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
-	return &filler{source: source, stamping: s, flags: source.StampFlags() | s.tag<<payload.TagShift, wall: wall,
-		size: d.Payload.Size, keySize: max(k.Size, 0)}, nil
+	source, err := payload.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	f := &filler{source: source, stamping: s, flags: source.StampFlags() | s.tag<<payload.TagShift, wall: wall, headers: source.HeaderNames()}
+	f.valueRoom, f.keyRoom = source.Room()
+	for i := range f.headers {
+		f.headerRoom += source.HeaderRoom(i)
+	}
+	return f, nil
 }
 
-// messages makes n messages of a producer, with room for key, value and header.
+// room is the memory that a message of the payload takes.
+func (f *filler) room() int {
+	room := f.valueRoom + f.keyRoom + f.headerRoom
+	if f.stamping.where == stampInHeader {
+		room += payload.StampSize
+	}
+	return room
+}
+
+// messages makes n messages of a producer, with room for key, value and headers.
 func (f *filler) messages(p Producer, n int) []*Message {
 	list := p.NewMessages(n)
-	header := 0
-	if f.stamping.where == stampInHeader {
-		header = payload.StampSize
-	}
-	room := f.size + f.keySize + header
+	room := f.room()
 	slab := make([]byte, room*len(list))
-	for i, m := range list {
-		part := slab[i*room : (i+1)*room : (i+1)*room]
-		m.Value, part = part[:f.size:f.size], part[f.size:]
-		m.Key, part = part[:0:f.keySize], part[f.keySize:]
-		if header > 0 {
-			m.Header = part
+	headers := make([]Header, len(f.headers)*len(list))
+	for _, m := range list {
+		part := slab[:room:room]
+		slab = slab[room:]
+		m.Value, part = part[:0:f.valueRoom], part[f.valueRoom:]
+		m.Key, part = part[:0:f.keyRoom], part[f.keyRoom:]
+		if f.stamping.where == stampInHeader {
+			m.Header, part = part[:payload.StampSize:payload.StampSize], part[payload.StampSize:]
+		}
+		if len(f.headers) == 0 {
+			continue
+		}
+		m.Headers, headers = headers[:len(f.headers):len(f.headers)], headers[len(f.headers):]
+		for i, name := range f.headers {
+			most := f.source.HeaderRoom(i)
+			m.Headers[i] = Header{Name: name, Value: part[:0:most]}
+			part = part[most:]
 		}
 	}
 	return list
 }
 
-// fill writes key, value and stamp of a message whose Number, seq and Due are set.
-func (f *filler) fill(m *Message, producer int64) {
+// make writes key, value and the payload's headers of a message whose Number is set.
+func (f *filler) make(m *Message) {
 	m.Key = f.source.Key(m.Key, m.Number)
 	m.Value = f.source.Value(m.Value, m.Number)
+	for i := range m.Headers {
+		m.Headers[i].Value = f.source.Header(m.Headers[i].Value, i, m.Number)
+	}
+}
+
+// seal writes the stamp of a message that was made and whose Due is set.
+func (f *filler) seal(m *Message, producer int64) {
 	switch f.stamping.where {
 	case stampInValue:
 		payload.PutStamp(m.Value, f.stamp(m, producer), m.Key, m.Value[payload.StampSize:])

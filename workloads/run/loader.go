@@ -53,6 +53,8 @@ type loader struct {
 	at   int
 	next int64
 	seq  int64
+	// ready is the next message, made while there was time; nil when there was none.
+	ready *Message
 }
 
 // load hands over everything due, then waits until all of it is decided. stop ends the sending
@@ -87,7 +89,9 @@ func (l *loader) open(stop context.Context, g *leg) bool {
 	for l.next < g.count {
 		due := g.due(l.next)
 		if due > now {
+			l.prepare()
 			if !l.pacer.wait(stop, due) {
+				l.unprepare()
 				return false
 			}
 			now = l.clock.Now()
@@ -124,10 +128,35 @@ func (l *loader) gather(stop context.Context, g *leg, due, now int64) bool {
 	}
 }
 
+// prepare makes the next message before it is due, so that what its payload takes is in no figure.
+func (l *loader) prepare() {
+	if l.ready = l.pool.take(); l.ready != nil {
+		l.make(l.ready)
+	}
+}
+
+// unprepare gives up the message that was made.
+func (l *loader) unprepare() {
+	if l.ready != nil {
+		l.pool.untake(l.ready)
+		l.ready = nil
+	}
+}
+
+// make gives a message what the next of this producer's messages holds.
+func (l *loader) make(m *Message) {
+	m.seq, m.Number = l.seq, l.seq*l.producers+l.id
+	l.filler.make(m)
+}
+
 // add makes the next of this producer's messages the last of the run.
 func (l *loader) add(m *Message, due int64) {
-	m.seq, m.Number, m.Due = l.seq, l.seq*l.producers+l.id, due
-	l.filler.fill(m, l.id)
+	if m != l.ready {
+		l.make(m)
+	}
+	l.ready = nil
+	m.Due = due
+	l.filler.seal(m, l.id)
 	l.batch = append(l.batch, m)
 	l.seq++
 }
@@ -135,6 +164,9 @@ func (l *loader) add(m *Message, due int64) {
 // message takes one from the pool; when none is left and it must, it waits for one. nil when it
 // did not get any.
 func (l *loader) message(stop context.Context, must bool) *Message {
+	if l.ready != nil {
+		return l.ready
+	}
 	m := l.pool.take()
 	for m == nil && must {
 		l.exhausted = true

@@ -148,10 +148,6 @@ func (s Spec) withDefaults() (Spec, error) {
 	if d.Producers.Form == "sync" {
 		d.Producers.Run = 1
 	}
-	if s.MaxOpen <= 0 {
-		const overhead = 256 // a Message and the target's form of it
-		s.MaxOpen = min(defaultOpenMessages, defaultOpenMemory/int64(max(0, d.Payload.Size+d.Payload.Keys.Size)+overhead))
-	}
 	return s, nil
 }
 

@@ -106,12 +106,20 @@ type Message struct {
 	// Header is the stamp as the value of the kbench record header; nil when the stamp is in
 	// the value or left out. It is valid until the outcome, as Key and Value are.
 	Header []byte
+	// Headers are those of the workload's payload, in order; their number and names never change.
+	Headers []Header
 	// Handle belongs to the target: its own form of the message, made once with it.
 	Handle any
 
 	// open is true from before Send until the outcome; guarded by the producer's pool.
 	open bool
 	seq  int64 // place among its producer's messages, warm-up included
+}
+
+// Header is one record header of a message. Its value is valid as long as the message's.
+type Header struct {
+	Name  string
+	Value []byte
 }
 
 // HeaderName is the key of the record header that carries a message's stamp.

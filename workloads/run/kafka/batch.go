@@ -23,9 +23,9 @@ type batchProducer struct {
 // client's message itself, and the encoders take the bytes out of it.
 type batchSlot struct {
 	run.Message
-	owner  *batchProducer
-	client client.BatchMessage
-	header [1]client.Header
+	owner   *batchProducer
+	client  client.BatchMessage
+	headers headers
 }
 
 func slotKey(_ string, v any) ([]byte, error)   { return v.(*batchSlot).Key, nil }
@@ -38,7 +38,6 @@ func (p *batchProducer) NewMessages(n int) []*run.Message {
 	for i := range slots {
 		s := &slots[i]
 		s.Handle, s.owner = s, p
-		s.header[0].Key = run.HeaderName
 		s.client = client.BatchMessage{Topic: p.topic, Key: s, Value: s, Metadata: s}
 		s.Topic = p.number
 		out[i] = &s.Message
@@ -57,11 +56,7 @@ func (p *batchProducer) Send(ctx context.Context, batch []*run.Message) (int, er
 	p.handing = p.handing[:0]
 	for _, m := range batch {
 		s := m.Handle.(*batchSlot)
-		s.client.Headers = nil
-		if m.Header != nil {
-			s.header[0].Value = m.Header
-			s.client.Headers = s.header[:]
-		}
+		s.client.Headers = s.headers.of(m)
 		p.handing = append(p.handing, &s.client)
 	}
 	if p.async {

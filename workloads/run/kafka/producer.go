@@ -133,9 +133,9 @@ type producer struct {
 // slot is the client's form of a message, made once with it.
 type slot struct {
 	run.Message
-	client client.ProducerMessage
-	header [1]client.Header
-	roomAt atomic.Int64 // channel form: when there was room in Input, if it waited
+	client  client.ProducerMessage
+	headers headers
+	roomAt  atomic.Int64 // channel form: when there was room in Input, if it waited
 }
 
 // NewMessages makes messages whose memory lies together.
@@ -145,7 +145,6 @@ func (p *producer) NewMessages(n int) []*run.Message {
 	for i := range slots {
 		s := &slots[i]
 		s.Handle = s
-		s.header[0].Key = run.HeaderName
 		s.client.Topic, s.client.Metadata = p.topic, s
 		s.Topic = p.number
 		out[i] = &s.Message
@@ -169,11 +168,7 @@ func (p *producer) hand(batch []*run.Message) {
 	for _, m := range batch {
 		s := m.Handle.(*slot)
 		s.client.Key, s.client.Value = m.Key, m.Value
-		s.client.Headers = nil
-		if m.Header != nil {
-			s.header[0].Value = m.Header
-			s.client.Headers = s.header[:]
-		}
+		s.client.Headers = s.headers.of(m)
 		p.handing = append(p.handing, &s.client)
 	}
 }

@@ -219,7 +219,7 @@ func TestSpecIsChecked(t *testing.T) {
 	d = definition(1, time.Second)
 	d.Payload.Stamp, d.Payload.Size = "value", 10
 	_, err = run.Execute(t.Context(), run.Spec{Definition: d, Target: target})
-	require.ErrorContains(t, err, "a stamp takes 32")
+	require.ErrorContains(t, err, "no room for a stamp of 32")
 	d.Producers.Count = 0
 	_, err = run.Execute(t.Context(), run.Spec{Definition: d, Target: target})
 	require.ErrorContains(t, err, "at least one is needed")
