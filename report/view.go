@@ -175,5 +175,16 @@ func (v *view) notes() []string {
 			order[i] = n + " (" + strings.Join(about[n], ", ") + ")"
 		}
 	}
-	return order
+	return append(v.designs(), order...)
+}
+
+// designs say which points were run, where these are not all combinations of a sweep.
+func (v *view) designs() []string {
+	var texts []string
+	for _, src := range v.sources {
+		if d := src.result.Design; d != nil && !slices.Contains(texts, "points: "+d.Text) {
+			texts = append(texts, "points: "+d.Text)
+		}
+	}
+	return texts
 }

@@ -52,14 +52,28 @@ type Result struct {
 	StartedAt  time.Time  `json:"startedAt"`
 	Provenance Provenance `json:"provenance"`
 	// Interrupted is true when the plan was not finished; what was finished is all here.
-	Interrupted bool    `json:"interrupted,omitempty"`
-	Points      []Point `json:"points"`
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Design says how the points came about; nil for all combinations of a sweep.
+	Design *Design `json:"design,omitempty"`
+	Points []Point `json:"points"`
 	// Ceilings are what the generator can do alone: those that `kbench ceiling` measured, or that
 	// the runs were held against.
 	Ceilings []Ceiling `json:"ceilings,omitempty"`
 	// Capacity are the searches of `kbench capacity`, in order of execution. The runs of the points
 	// are then the hold runs that held.
 	Capacity []Capacity `json:"capacity,omitempty"`
+}
+
+// Design says which points of a workload were run.
+type Design struct {
+	// Kind is "oneFactor" (each point differs from Base in one setting), "sample" (drawn by the seed) or
+	// "chosen" (listed one by one).
+	Kind string `json:"kind"`
+	// Of is how many combinations there are in all; 0 for chosen points.
+	Of   uint64 `json:"of,omitempty"`
+	Base string `json:"base,omitempty"` // ID of a point
+	// Text says it for people.
+	Text string `json:"text"`
 }
 
 // Workload is the definition that was run.

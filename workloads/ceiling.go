@@ -24,7 +24,7 @@ func (d *Definition) GeneratorHash() string {
 		}
 	}
 	return hashOf(effective,
-		[]string{"name", "description", "seed", "repeat", "thresholds", "validity", "phases", "consumers", "sweep"},
+		[]string{"name", "description", "seed", "repeat", "thresholds", "validity", "phases", "consumers", "sweep", "points", "design"},
 		[]string{"topics.name", "topics.keep", "topics.config", "topics.replicationFactor",
 			"producers.rate", "producers.rateOf", "producers.messages", "producers.pacer"})
 }
@@ -40,7 +40,8 @@ func (d Definition) ForCeiling(length time.Duration) (Definition, error) {
 		return d, ErrNoProducers
 	}
 	plain := Default()
-	d.Sweep, d.Thresholds, d.Repeat = nil, nil, 1
+	d = d.Plain()
+	d.Thresholds, d.Repeat = nil, 1
 	d.Producers.Rate, d.Producers.Messages, d.Producers.Schedule = 0, 0, plain.Producers.Schedule
 	d.Producers.RateOf, d.Times, d.timesFrom = plain.Producers.RateOf, nil, ""
 	d.Consumers = plain.Consumers

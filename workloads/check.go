@@ -239,7 +239,7 @@ func ofConsumers(metric, series string) bool {
 }
 
 func (c *checker) swept(key string) bool {
-	for _, axis := range c.Sweep {
+	for _, axis := range c.Swept() {
 		if axis.Key == key {
 			return true
 		}

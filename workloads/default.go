@@ -28,6 +28,7 @@ func Default() Definition {
 			MaxCPUShare: 0.85, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
 			MaxGCPauseShare: 0.1, MaxHostCPUShare: 0.95,
 		},
+		Design: Design{Kind: DesignMatrix},
 		Repeat: 1,
 	}
 }

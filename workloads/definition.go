@@ -27,12 +27,16 @@ type Definition struct {
 
 	Faults Faults `key:"faults" doc:"What happens to connections, leaders and answers at times of the measured phase: {at: 10s, kind: stall, for: 2s}, on the command line as 'at=10s kind=stall for=2s'. Kinds: cut (for: new connections are refused so long), delay (for, delay, jitter), stall (for) and bandwidth (for, bytesPerSecond), each of one broker or of all, through a proxy in front of the brokers; leader (partition, to: a broker), by the admin API; error (for, request, code, broker, partition), by the embedded broker."`
 
+	Design Design `key:"design"`
+
 	Repeat     int      `key:"repeat" doc:"Executions of every point, interleaved in random order within blocks."`
 	Thresholds []string `key:"thresholds" doc:"Conditions on every run's figures, e.g. 'response.p99<20ms', 'errors<0.1%', 'lost=0'. A broken one ends kbench with exit code 3."`
 
-	// Sweep maps a client or workload key, or a whole section, to the values it takes; the
-	// points are the full matrix, in the order of the file. Decoded by hand: its keys are keys.
+	// Sweep maps a client or workload key, or a whole section, to the values it takes; Design says which
+	// of their combinations are points. In the order of the file. Decoded by hand: its keys are keys.
 	Sweep []Axis `key:"-"`
+	// Points are chosen one by one, in place of a sweep: each sets keys to values.
+	Points []Chosen `key:"-"`
 	// Client are the client settings given in the file and by --set, in order, still with their
 	// places, for the client's Config to take. They were checked against the client's schema.
 	Client []settings.Assignment `key:"-"`
@@ -59,6 +63,23 @@ type Axis struct {
 	Key    string
 	Values []settings.Value
 }
+
+// Chosen is a point that was written down by itself: what it sets, in order; nothing at all is the
+// workload as it is.
+type Chosen []settings.Assignment
+
+// Design says which combinations of a sweep's values are run.
+type Design struct {
+	Kind   string `key:"kind" enum:"matrix,oneFactor,sample" doc:"Which combinations of the sweep's values are points. matrix: all. oneFactor: the first value of every key, then each other value of one key at a time. sample: design.points of all, drawn by the seed; those that make no sense are named and others drawn in their place."`
+	Points int    `key:"points" doc:"sample: number of points to run."`
+}
+
+// Kinds of designs.
+const (
+	DesignMatrix    = "matrix"
+	DesignOneFactor = "oneFactor"
+	DesignSample    = "sample"
+)
 
 // Topics are what producers write to and consumers read from.
 type Topics struct {

@@ -30,6 +30,17 @@ func (d *Definition) Effective() map[string]any {
 		sweep = append(sweep, map[string]any{"key": axis.Key, "values": values})
 	}
 	out["sweep"] = sweep
+	if len(d.Points) > 0 {
+		points := make([]any, 0, len(d.Points))
+		for _, chosen := range d.Points {
+			point := map[string]any{}
+			for _, a := range chosen {
+				point[a.Key] = d.canonical(a.Key, a.Value)
+			}
+			points = append(points, point)
+		}
+		out["points"] = points
+	}
 	return out
 }
 

@@ -70,7 +70,7 @@ func (c *checker) client(key string) string {
 // mayChange says whether a sweep sets any of the keys, by itself, with its section or in part.
 func (c *checker) mayChange(keys ...string) bool {
 	for _, key := range keys {
-		for _, axis := range c.Sweep {
+		for _, axis := range c.Swept() {
 			if axis.Key == key || strings.HasPrefix(key, axis.Key+".") || strings.HasPrefix(axis.Key, key+".") {
 				return true
 			}

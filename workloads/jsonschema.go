@@ -37,9 +37,14 @@ func JSONSchema(client ClientSchema) ([]byte, error) {
 	}
 	properties["sweep"] = map[string]any{
 		"type":                 []string{"object", "null"},
-		"description":          "Keys, or whole sections, with the values each takes in turn; the points are all combinations.",
+		"description":          "Keys, or whole sections, with the values each takes in turn; the points are all combinations, or those that design says.",
 		"propertyNames":        map[string]any{"enum": swept},
 		"additionalProperties": map[string]any{"type": "array", "minItems": 1, "uniqueItems": true},
+	}
+	properties["points"] = map[string]any{
+		"type":        []string{"array", "null"},
+		"description": "Points one by one, in place of a sweep: each a mapping of keys, or whole sections, to values; {} is the workload as it is.",
+		"items":       map[string]any{"type": "object", "propertyNames": map[string]any{"enum": swept}},
 	}
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	schema["title"] = "kbench workload"

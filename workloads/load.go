@@ -27,6 +27,7 @@ type ClientSchema interface {
 type Overrides struct {
 	Set      []string // --set key=value
 	Sweep    []string // --sweep key=v1,v2
+	Point    []string // --point {key: value, …}: points beside those of the workload
 	Rate     string   // --rate 20k: producers.rate
 	Duration string   // --duration 30s: phases.duration
 	Repeat   string   // --repeat 5
@@ -110,11 +111,14 @@ func Decode(file string, data []byte, client ClientSchema, o Overrides) (*Defini
 	as, problems := settings.Parse(file, data)
 	d.problems = append(d.problems, problems...)
 	for _, a := range as {
-		if a.Key == "sweep" {
+		switch a.Key {
+		case "sweep":
 			d.sweep(a)
-			continue
+		case "points":
+			d.points(a)
+		default:
+			d.route(a)
 		}
-		d.route(a)
 	}
 	d.override(o)
 	d.finish()
@@ -165,7 +169,7 @@ func (d *decoder) route(a settings.Assignment) {
 // hint suggests the nearest key of workload and client together.
 func (d *decoder) hint(key string) string {
 	keys := append(settings.Keys(d.own), settings.Keys(d.theirs)...)
-	if near := settings.Nearest(key, append(keys, "sweep")); near != "" {
+	if near := settings.Nearest(key, append(keys, "sweep", "points")); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""
@@ -254,6 +258,9 @@ func (d *decoder) override(o Overrides) {
 		}
 		d.axis(settings.Assignment{Key: key, Value: settings.Of(nil)}, "--sweep", values)
 	}
+	for _, arg := range o.Point {
+		d.pointFlag("--point", arg)
+	}
 	for _, arg := range o.Threshold {
 		d.def.Overrides = append(d.def.Overrides, "--threshold "+arg)
 		d.def.Thresholds = append(slices.Clone(d.def.Thresholds), arg)
@@ -284,6 +291,10 @@ func (d *decoder) set(flag, arg string) {
 		d.problems = append(d.problems, a.Problem("is set by --sweep key=v1,v2"))
 		return
 	}
+	if a.Key == "points" {
+		d.problems = append(d.problems, a.Problem("are added by --point '{key: value}'"))
+		return
+	}
 	d.setOver(a)
 }
 
@@ -295,6 +306,13 @@ func (d *decoder) setOver(a settings.Assignment) {
 	for _, axis := range d.def.Sweep {
 		if strings.HasPrefix(a.Key, axis.Key+".") {
 			d.problems = append(d.problems, a.Problem("would be undone, as the sweep replaces the whole of %s", axis.Key))
+		}
+	}
+	for i, chosen := range d.def.Points {
+		for _, set := range chosen {
+			if set.Key == a.Key || strings.HasPrefix(set.Key, a.Key+".") || strings.HasPrefix(a.Key, set.Key+".") {
+				d.problems = append(d.problems, a.Problem("would be undone, as point %d sets %s", i+1, set.Key))
+			}
 		}
 	}
 	d.route(a)
@@ -327,7 +345,7 @@ func (d *decoder) finish() {
 }
 
 func (d *decoder) sweepsClient() bool {
-	return slices.ContainsFunc(d.def.Sweep, func(axis Axis) bool {
+	return slices.ContainsFunc(d.def.Swept(), func(axis Axis) bool {
 		root, _, _ := strings.Cut(axis.Key, ".")
 		return hasRoot(d.theirs, root)
 	})

@@ -111,6 +111,28 @@ func TestDecodeProblems(t *testing.T) {
 		{says: "a value twice, and what cannot be swept", yaml: "sweep: {channelBufferSize: [1, 1], repeat: [1]}", want: []string{
 			`w.yaml:1:32: sweep.channelBufferSize: the value 1 is there twice`,
 			`w.yaml:1:44: sweep.repeat: cannot be swept: it does not change the load`}},
+		{says: "points that are none", yaml: "points:\n- {producer.requiredAck: 1}\n- {payload: {size: big}}\n- 5\n- {repeat: 2}\n- {net.sasl.password: x}\n- {seed: 1}", want: []string{
+			`w.yaml:2:4: points.1.producer.requiredAck: unknown key; did you mean producer.requiredAcks?`,
+			`w.yaml:3:20: points.2.payload.size: a whole number of bytes, e.g. 65536 or 64KiB, is needed, not "big"`,
+			`w.yaml:4:3: points.3: needs a mapping of keys to values, e.g. {producer.requiredAcks: 1}`,
+			`w.yaml:5:4: points.4.repeat: cannot be swept: it does not change the load`,
+			`w.yaml:6:23: net.sasl.password: is a secret and would be kept with the results; give it by --command-config or the environment`,
+			`w.yaml:7:4: points.6.seed: cannot be swept: it does not change the load`}},
+		{says: "points twice", yaml: "points: [{payload.size: 5}, {payload.size: 5}]", want: []string{`w.yaml:1:29: points.2: is the same as point 1`}},
+		{says: "points that are no list", yaml: "points: {payload.size: 5}", want: []string{
+			`w.yaml:1:9: points: needs a list of points, e.g. [{producer.requiredAcks: 1}, {producer.requiredAcks: all, net.maxOpenRequests: 5}]`}},
+		{says: "points and a sweep", yaml: "points: [{payload.size: 5}]\nsweep: {channelBufferSize: [1]}", want: []string{
+			`w.yaml:2:29: sweep.channelBufferSize: is swept, and the points are listed; give one of sweep and points`}},
+		{says: "designs of nothing", yaml: "design: {kind: oneFactor}", want: []string{`w.yaml:1:16: design.kind: is oneFactor, and there is no sweep`}},
+		{says: "a design of points", yaml: "design: {kind: oneFactor}\npoints: [{payload.size: 5}]", want: []string{
+			`w.yaml:1:16: design.kind: is oneFactor, which is of a sweep, and the points are listed`}},
+		{says: "a sample of how many", yaml: "design: {kind: sample}\nsweep: {channelBufferSize: [1]}", want: []string{`design.points: is 0, must be between 1 and 10000`}},
+		{says: "points of no sample", yaml: "design: {points: 5}\nsweep: {channelBufferSize: [1]}", want: []string{`w.yaml:1:18: design.points: belongs to kind sample, and design.kind is matrix`}},
+		{says: "a key that a point sets", yaml: "points: [{producer.flush: {messages: 5}}]", o: Overrides{Set: []string{"producer.flush.bytes=1"}, Point: []string{"{payload.size: 5}", "{", "5"}},
+			want: []string{
+				`--point: YAML syntax: could not find flow mapping end token '}'`,
+				`--point: points.3: needs a mapping of keys to values, e.g. {producer.requiredAcks: 1}`,
+				`--set: producer.flush.bytes: would be undone, as point 1 sets producer.flush`}},
 		{says: "a name for no directory", yaml: "name: ../up", want: []string{`w.yaml:1:7: name: "../up" cannot be the name of a directory: use letters, digits, '-', '_' and '.', 100 at most`}},
 		{says: "a topic and a number of topics", yaml: "topics: {name: a/b, count: 2}", want: []string{
 			`w.yaml:1:16: topics.name: "a/b" is no name of a topic`, `w.yaml:1:28: topics.count: is 2, but topics.name names one`}},

@@ -7,11 +7,11 @@ import (
 	"github.com/kbench/kbench/client/settings"
 )
 
-// MaxPoints bounds the matrix of a sweep.
+// MaxPoints bounds the points of a workload.
 const MaxPoints = 10_000
 
 // notSwept are the keys that say nothing about the load.
-var notSwept = []string{"name", "description", "repeat", "thresholds", "seed", "sweep"}
+var notSwept = []string{"name", "description", "repeat", "thresholds", "seed", "sweep", "points", "design", "design.kind", "design.points"}
 
 // sweep reads the section of that name: a mapping of keys to lists of values.
 func (d *decoder) sweep(a settings.Assignment) {
@@ -44,21 +44,9 @@ func (d *decoder) axis(a settings.Assignment, flag string, values []settings.Val
 		p.Key = "sweep." + a.Key
 		d.problems = append(d.problems, p)
 	}
-	root, _, _ := strings.Cut(a.Key, ".")
-	fields := d.own
-	switch {
-	case slices.Contains(notSwept, a.Key):
-		problem("cannot be swept: it does not change the load")
-		return
-	case hasRoot(d.own, root):
-	case hasRoot(d.theirs, root):
-		fields = d.theirs
-	default:
-		problem("unknown key%s", d.hint(a.Key))
-		return
-	}
-	if !slices.Contains(settings.Keys(fields), a.Key) {
-		problem("unknown key%s", d.hint(a.Key))
+	fields, why := d.fieldsOf(a.Key)
+	if why != "" {
+		problem("%s", why)
 		return
 	}
 	if len(values) == 0 {
@@ -74,6 +62,20 @@ func (d *decoder) axis(a settings.Assignment, flag string, values []settings.Val
 		}
 	}
 	d.def.Sweep = append(d.def.Sweep, next)
+}
+
+// fieldsOf are the fields among which a swept key is, or why it cannot be swept.
+func (d *decoder) fieldsOf(key string) (fields []settings.Field, why string) {
+	root, _, _ := strings.Cut(key, ".")
+	if slices.Contains(notSwept, key) {
+		return nil, "cannot be swept: it does not change the load"
+	}
+	for _, fields := range [][]settings.Field{d.own, d.theirs} {
+		if hasRoot(fields, root) && slices.Contains(settings.Keys(fields), key) {
+			return fields, ""
+		}
+	}
+	return nil, "unknown key" + d.hint(key)
 }
 
 // values checks each value of an axis at its own place.
@@ -101,7 +103,8 @@ func (d *decoder) values(key string, fields []settings.Field, values []settings.
 
 // checkAxes refuses axes inside each other, and too many points.
 func (d *decoder) checkAxes() {
-	points := 1
+	d.checkDesign()
+	points, one := 1, 1 // of the matrix, and with one factor at a time
 	for _, axis := range d.def.Sweep {
 		at := settings.Assignment{Key: "sweep." + axis.Key, Value: axis.Values[0]}
 		for _, other := range d.def.Sweep {
@@ -109,12 +112,48 @@ func (d *decoder) checkAxes() {
 				d.problems = append(d.problems, at.Problem("is part of %s, which is swept as well", other.Key))
 			}
 		}
-		if points > MaxPoints {
-			continue
+		before := d.counted(points, one)
+		points = min(points*len(axis.Values), 1<<40) // a list's length is bounded by the file's
+		one += len(axis.Values) - 1
+		if before <= MaxPoints && d.counted(points, one) > MaxPoints {
+			d.problems = append(d.problems, at.Problem("the sweep has more than %d points%s", MaxPoints, map[bool]string{
+				true: "; draw some of them: design: {kind: sample, points: 100}"}[d.def.Design.Kind == DesignMatrix]))
 		}
-		if points *= len(axis.Values); points > MaxPoints {
-			d.problems = append(d.problems, at.Problem("the sweep has more than %d points", MaxPoints))
-		}
+	}
+}
+
+// counted is how many points the design has that are all run.
+func (d *decoder) counted(matrix, oneFactor int) int {
+	switch d.def.Design.Kind {
+	case DesignOneFactor:
+		return oneFactor
+	case DesignSample:
+		return d.def.Design.Points
+	}
+	return matrix
+}
+
+// checkDesign refuses a design that does not go with what it is of.
+func (d *decoder) checkDesign() {
+	design := d.def.Design
+	add := func(key, format string, args ...any) {
+		a := settings.Assignment{Key: key, Value: d.given[key]}
+		d.problems = append(d.problems, a.Problem(format, args...))
+	}
+	switch {
+	case design.Kind != DesignMatrix && len(d.def.Points) > 0:
+		add("design.kind", "is %s, which is of a sweep, and the points are listed", design.Kind)
+	case design.Kind != DesignMatrix && len(d.def.Sweep) == 0:
+		add("design.kind", "is %s, and there is no sweep", design.Kind)
+	case design.Kind == DesignSample && (design.Points < 1 || design.Points > MaxPoints):
+		add("design.points", "is %d, must be between 1 and %d", design.Points, MaxPoints)
+	case design.Kind != DesignSample && design.Points != 0:
+		add("design.points", "belongs to kind sample, and design.kind is %s", design.Kind)
+	}
+	if len(d.def.Points) > 0 && len(d.def.Sweep) > 0 {
+		axis := d.def.Sweep[0]
+		at := settings.Assignment{Key: "sweep." + axis.Key, Value: axis.Values[0]}
+		d.problems = append(d.problems, at.Problem("is swept, and the points are listed; give one of sweep and points"))
 	}
 }
 

@@ -104,6 +104,9 @@ func newResult(def *workloads.Definition, p *plan.Plan, cfg *client.Config, c re
 		Settings: cfg.Settings(), Seed: p.Seed, StartedAt: time.Now().UTC(),
 		Provenance: results.Provenance{KbenchVersion: version(), Host: results.HostInfo(), Cluster: c},
 	}
+	if p.Design.Kind != workloads.DesignMatrix {
+		r.Design = &results.Design{Kind: p.Design.Kind, Of: p.Design.Of, Base: p.Design.Base, Text: p.Design.String()}
+	}
 	for i := range p.Points {
 		q := &p.Points[i]
 		r.Points = append(r.Points, results.Point{

@@ -168,7 +168,7 @@ func (o *capacityOptions) search(args []string) (*workloads.Definition, *plan.Pl
 			continue
 		}
 		point := p.Points[i].Definition
-		point.Sweep = def.Sweep
+		point.Sweep, point.Points = def.Sweep, def.Points
 		if err := capacity.Check(&point, objectives); err != nil {
 			return nil, nil, usage(err)
 		}

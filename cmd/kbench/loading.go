@@ -27,6 +27,7 @@ func (l *loading) addSettings(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&l.overrides.Set, "set", nil, "set a key of the workload or the client, e.g. producer.requiredAcks=1 (repeatable)")
 	f.StringArrayVar(&l.overrides.Sweep, "sweep", nil, "run once per value, e.g. net.maxOpenRequests=1,5; a value may be a section: 'producer.flush={messages: 1},{bytes: 65536}' (repeatable)")
+	f.StringArrayVar(&l.overrides.Point, "point", nil, "run this point, in place of a sweep: '{producer.requiredAcks: 1, net.maxOpenRequests: 5}' (repeatable)")
 }
 
 // load reads the workload named by args ("quick" without one) and lays it out.

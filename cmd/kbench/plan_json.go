@@ -5,9 +5,17 @@ import "github.com/kbench/kbench/workloads/plan"
 // planForm is a plan for programs.
 type planForm struct {
 	Seed     uint64      `json:"seed"`
+	Design   designForm  `json:"design"`
 	Points   []pointForm `json:"points"`
 	Order    []orderForm `json:"order"`
 	Estimate estimForm   `json:"estimate"`
+}
+
+// designForm says which of all combinations the points are.
+type designForm struct {
+	Kind string `json:"kind"`         // matrix, oneFactor, sample, chosen
+	Of   uint64 `json:"of,omitempty"` // combinations in all; not with chosen
+	Base string `json:"base,omitempty"`
 }
 
 type pointForm struct {
@@ -32,7 +40,7 @@ type estimForm struct {
 }
 
 func planJSON(p *plan.Plan) planForm {
-	f := planForm{Seed: p.Seed, Points: []pointForm{}, Order: []orderForm{}, Estimate: estimForm{
+	f := planForm{Seed: p.Seed, Design: designForm(p.Design), Points: []pointForm{}, Order: []orderForm{}, Estimate: estimForm{
 		Executions: p.Estimate.Executions, Messages: p.Estimate.Messages, Bytes: p.Estimate.Bytes,
 		ClosedLoop: p.Estimate.ClosedLoop, TimeNs: int64(p.Estimate.Time),
 	}}

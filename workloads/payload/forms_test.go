@@ -24,7 +24,7 @@ func source(t testing.TB, c Config) *Source {
 
 // Sizes are spread as asked, within their bounds, and what Measure says of them is so.
 func TestSizes(t *testing.T) {
-	const n = 100_000
+	const n = 40_000
 	for _, row := range []struct {
 		says       string
 		size       int
@@ -46,15 +46,17 @@ func TestSizes(t *testing.T) {
 			sum, all := 0, make([]int, 0, n)
 			for i := range int64(n) {
 				size := len(s.Value(nil, i))
-				require.Equal(t, size, len(again.Value(nil, i)), "the same seed, the same size")
+				if size != len(again.Value(nil, i)) {
+					t.Fatal("the same seed, the same size")
+				}
 				sum, all = sum+size, append(all, size)
 			}
 			slices.Sort(all)
 			mean := float64(sum) / n
 			values, _, err := Measure(c)
 			require.NoError(t, err)
-			assert.InEpsilon(t, row.mean, mean, 0.03)
-			assert.InEpsilon(t, values.Mean, mean, 0.02, "what is said beforehand")
+			assert.InEpsilon(t, row.mean, mean, 0.05)
+			assert.InEpsilon(t, values.Mean, mean, 0.04, "what is said beforehand")
 			assert.InDelta(t, row.p10, all[n/10], float64(row.p10)/50+1)
 			assert.InDelta(t, row.p50, all[n/2], float64(row.p50)/50+1)
 			assert.GreaterOrEqual(t, all[0], max(row.least, values.Min))

@@ -153,6 +153,9 @@ func (p *Plan) String() string {
 		fmt.Fprintf(&b, ", %d in a closed loop (as many messages as they manage)", e.ClosedLoop)
 	}
 	b.WriteByte('\n')
+	if text := p.Design.String(); text != "" {
+		b.WriteString(text + "\n")
+	}
 	for _, line := range p.loads() {
 		b.WriteString(line + "\n")
 	}

@@ -4,9 +4,12 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kbench/kbench/client/settings"
@@ -17,13 +20,14 @@ import (
 type Plan struct {
 	Seed   uint64
 	Points []Point
+	Design Design
 	// Order is every execution. All points run once before any runs again (a block), each
 	// block in a random order of its own that depends on the seed alone.
 	Order    []Execution
 	Estimate Estimate
 }
 
-// Point is one combination of the swept values.
+// Point is one combination of the swept values, or one that was chosen.
 type Point struct {
 	Index int
 	ID    string // "p00", "p01", …: stable, safe in file names
@@ -32,12 +36,15 @@ type Point struct {
 	Label string
 	// Skipped says why the combination makes no sense; it is then not in Order.
 	Skipped string
-	// Settings are the swept keys with their values, ready for JSON.
+	// Settings are the swept keys with their values, ready for JSON; of points that were chosen also
+	// those that only others set, with the workload's value.
 	Settings map[string]any
 	// Definition is the workload at this point, without a sweep.
 	Definition workloads.Definition
 	// Client are all the client settings of the point, in order.
 	Client []settings.Assignment
+
+	place uint64 // in the matrix, or in the list
 }
 
 // Execution is one run of a point.
@@ -55,25 +62,14 @@ var ErrNothing = errors.New("no point of the sweep can be run")
 // wrong with the only point (settings.Problems), or ErrNothing.
 func Make(def *workloads.Definition, client workloads.ClientSchema) (*Plan, error) {
 	p := &Plan{Seed: def.Seed}
-	total := 1
-	for _, axis := range def.Sweep {
-		if len(axis.Values) == 0 {
-			return nil, fmt.Errorf("sweep.%s has no values", axis.Key)
-		}
-		if total *= len(axis.Values); total > workloads.MaxPoints {
-			return nil, fmt.Errorf("the sweep has more than %d points", workloads.MaxPoints)
-		}
+	d, err := newDesigner(def)
+	if err != nil {
+		return nil, err
 	}
-	names := shortNames(def.Sweep)
-	var only settings.Problems
-	for i := range total {
-		point, problems := makePoint(def, client, names, i, total)
-		p.Points = append(p.Points, point)
-		only = problems
-	}
+	only := p.points(def, client, d)
 	p.order(def.Repeat)
 	if len(p.Order) == 0 {
-		if len(def.Sweep) == 0 {
+		if len(p.Points) == 1 && len(def.Swept()) == 0 {
 			return nil, only
 		}
 		return nil, fmt.Errorf("%w; %s: %s", ErrNothing, p.Points[0].Label, p.Points[0].Skipped)
@@ -82,26 +78,57 @@ func Make(def *workloads.Definition, client workloads.ClientSchema) (*Plan, erro
 	return p, nil
 }
 
-// makePoint is combination i: the last axis changes fastest.
-func makePoint(def *workloads.Definition, client workloads.ClientSchema, names []string, i, total int) (Point, settings.Problems) {
-	p := Point{Index: i, ID: fmt.Sprintf("p%0*d", max(2, len(fmt.Sprint(total-1))), i), Settings: map[string]any{}}
-	var swept []settings.Assignment
+// points makes those of the design, and gives what is wrong with the last. Of a sample more are drawn
+// until as many as were asked for can be run.
+func (p *Plan) points(def *workloads.Definition, client workloads.ClientSchema, d *designer) (problems settings.Problems) {
+	names := shortNames(def.Swept())
+	good := 0
+	for good < d.wanted && len(p.Points) < workloads.MaxPoints {
+		c, more := d.next()
+		if !more {
+			break
+		}
+		var point Point
+		point, problems = makePoint(def, client, names, c)
+		p.Points = append(p.Points, point)
+		if point.Skipped == "" {
+			good++
+		}
+	}
+	slices.SortStableFunc(p.Points, func(a, b Point) int { return cmp.Compare(a.place, b.place) })
+	width := max(2, len(strconv.Itoa(len(p.Points)-1)))
+	for i := range p.Points {
+		p.Points[i].Index, p.Points[i].ID = i, fmt.Sprintf("p%0*d", width, i)
+	}
+	p.Design = d.design(p.Points)
+	return problems
+}
+
+// makePoint is one combination.
+func makePoint(def *workloads.Definition, client workloads.ClientSchema, names map[string]string, c combination) (Point, settings.Problems) {
+	p := Point{place: c.place, Settings: map[string]any{}}
 	var labels []string
-	block := total
-	for k, axis := range def.Sweep {
-		block /= len(axis.Values)
-		v := axis.Values[i/block%len(axis.Values)]
-		swept = append(swept, settings.Assignment{Key: axis.Key, Value: v})
-		labels = append(labels, names[k]+"="+v.String())
-		p.Settings[axis.Key] = v.Any()
+	for _, a := range c.sets {
+		labels = append(labels, names[a.Key]+"="+a.Value.String())
+		p.Settings[a.Key] = a.Value.Any()
 	}
 	p.Label = strings.Join(labels, " ")
-	if len(labels) == 0 {
+	switch {
+	case len(names) == 0:
 		p.Label = def.Name
+	case len(labels) == 0:
+		p.Label = "as the workload has it"
+	}
+	for key := range names { // what other points set is what the workload says here
+		if _, set := p.Settings[key]; set {
+			continue
+		}
+		if v, known := def.ValueOf(key); known {
+			p.Settings[key] = v
+		}
 	}
 	var problems settings.Problems
-	p.Definition, problems = def.With(swept...)
-	p.Definition.Sweep = nil
+	p.Definition, problems = def.Plain().With(c.sets...)
 	p.Client = p.Definition.Client
 	problems = append(problems, p.Definition.Check()...)
 	if client != nil {
@@ -122,13 +149,13 @@ func reasons(problems settings.Problems) string {
 }
 
 // shortNames are the swept keys by their last parts, as many as it takes to tell them apart.
-func shortNames(axes []workloads.Axis) []string {
-	names := make([]string, len(axes))
+func shortNames(axes []workloads.Axis) map[string]string {
+	names := map[string]string{}
 	for i, axis := range axes {
 		parts := strings.Split(axis.Key, ".")
 		for n := 1; n <= len(parts); n++ {
-			names[i] = strings.Join(parts[len(parts)-n:], ".")
-			if alone(axes, i, names[i]) {
+			names[axis.Key] = strings.Join(parts[len(parts)-n:], ".")
+			if alone(axes, i, names[axis.Key]) {
 				break
 			}
 		}

@@ -82,7 +82,7 @@ func Check(d *workloads.Definition, objectives []workloads.Threshold) error {
 		return fmt.Errorf("phases.duration is %s and phases.interval %s: whether the lag of consumers grows shows over two intervals at least",
 			d.Phases.Duration, d.Phases.Interval)
 	}
-	for _, axis := range d.Sweep {
+	for _, axis := range d.Swept() {
 		if slices.Contains([]string{"producers.rate", "producers", "producers.messages", "producers.rateOf", "phases.named", "producers.schedule", "producers.schedule.kind"}, axis.Key) {
 			return fmt.Errorf("sweep.%s: a search sets the rate itself; sweep other keys, and each point gets a capacity of its own", axis.Key)
 		}
@@ -120,7 +120,7 @@ func untold(d *workloads.Definition, t workloads.Threshold) string {
 	case "catchUp.time", "catchUp.rate":
 		return "consumers of a search begin with it, so that there is no backlog to catch up on"
 	}
-	for _, axis := range d.Sweep {
+	for _, axis := range d.Swept() {
 		if key != "" && (axis.Key == key || axis.Key == "consumers" || axis.Key == "payload") {
 			return ""
 		}
