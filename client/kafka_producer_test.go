@@ -181,7 +181,6 @@ func requireSamples(t *testing.T, topic string, got []Message, sent []*ProducerM
 // One topic for each combination; Kafka's own consumer and its log dump judge all of them in the
 // end.
 func TestKafkaEveryAcksCodecAndDepth(t *testing.T) {
-	t.Parallel()
 	const each, partitions = 2000, 6
 	cluster := kafkatest.Shared(t, 1)
 	admin := newRealBed(t, cluster, nil)

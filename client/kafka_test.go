@@ -20,7 +20,7 @@ import (
 )
 
 // realPatience bounds what must happen on a real cluster, on a busy machine.
-const realPatience = 3 * time.Minute
+const realPatience = 5 * time.Minute
 
 // realBed is a real cluster and a client of it.
 type realBed struct {

@@ -106,11 +106,11 @@ func TestACommitOfAnEpochLeftBehindIsMadeAgain(t *testing.T) {
 	committed := make(chan error, 1)
 	go func() { committed <- h.r.CommitMessages(c.ctx, m) }()
 	require.NoError(t, fault.Wait(c.ctx, 1))
+	c.eventually(func() bool { return len(full) > 0 }, func() string { return "it asks what its epoch is" })
 	// Another topic's reader joins: the group's epoch, and with it this member's, is raised.
 	other := c.member(ReaderConfig{Topics: []string{"other"}})
 	c.shared([]int{1}, other)
 	require.NoError(t, <-committed)
-	c.eventually(func() bool { return len(full) > 0 }, func() string { return "it asks what its epoch is" })
 	require.Equal(t, []int64{2}, c.committed(0))
 	require.Zero(t, h.r.Stats().StaleCommits)
 }
