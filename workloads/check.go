@@ -228,6 +228,8 @@ func (c *checker) measurable(t Threshold) error {
 		return fmt.Errorf("%q needs a backlog, hence consumers.startAfter", t.Expression)
 	case (series == "rebalance" || t.Metric == "rebalances") && c.Consumers.Mode != "group" && !c.mayChange("consumers.mode"):
 		return fmt.Errorf("%q needs consumers.mode=group", t.Expression)
+	case t.Metric == "fault.recovery" && len(c.Faults) == 0 && !c.mayChange("faults"):
+		return fmt.Errorf("%q needs faults", t.Expression)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ var (
 		{"errors", shareUnits}, {"unknown", shareUnits},
 		{"lost", countUnits}, {"duplicated", countUnits}, {"reordered", countUnits}, {"corrupted", countUnits},
 		{"rate", rateUnits}, {"throughput", byteUnits}, {"lag.growth", rateUnits},
-		{"lag.max", countUnits}, {"lag.final", countUnits}, {"catchUp.time", latencyUnits}, {"catchUp.rate", rateUnits}, {"rebalances", countUnits},
+		{"lag.max", countUnits}, {"lag.final", countUnits}, {"catchUp.time", latencyUnits}, {"catchUp.rate", rateUnits}, {"rebalances", countUnits}, {"fault.recovery", latencyUnits},
 		{"generator.cpuNsPerMessage", countUnits}, {"generator.cpuCores", countUnits},
 	}
 )
@@ -53,7 +53,8 @@ var (
 // reordered and corrupted (messages), rate (acked messages/s, or with % a share of the rate
 // asked for), throughput (bytes/s), lag.growth (messages/s, or with % a share of the rate),
 // lag.max and lag.final (messages over all groups), catchUp.time and catchUp.rate (messages/s) of
-// consumers that begin on a backlog, rebalances (over all groups), and the generator's CPU.
+// consumers that begin on a backlog, rebalances (over all groups), fault.recovery (the longest time from a
+// fault's begin until the load was as before), and the generator's CPU.
 func Metrics() []string {
 	var out []string
 	for _, series := range thresholdSeries {
@@ -218,7 +219,7 @@ func unknownMetric(name string) error {
 	if near := settings.Nearest(name, Metrics()); near != "" {
 		return fmt.Errorf("%q is no metric; did you mean %s?", name, near)
 	}
-	return fmt.Errorf("%q is no metric; there are SERIES.STATISTIC (%s; %s), errors, unknown, lost, duplicated, reordered, corrupted, rate, throughput, lag.growth, lag.max, lag.final, catchUp.time, catchUp.rate and rebalances",
+	return fmt.Errorf("%q is no metric; there are SERIES.STATISTIC (%s; %s), errors, unknown, lost, duplicated, reordered, corrupted, rate, throughput, lag.growth, lag.max, lag.final, catchUp.time, catchUp.rate, rebalances and fault.recovery",
 		name, strings.Join(thresholdSeries, ", "), strings.Join(thresholdStats, ", "))
 }
 

@@ -51,6 +51,30 @@ func TestFaultsOfAWorkload(t *testing.T) {
 	}
 }
 
+// A limit on the time to recover, held and broken, and one that nothing is known for.
+func TestRecoveryThreshold(t *testing.T) {
+	t.Parallel()
+	stall := []string{"--rate", "2k", "--duration", "4s", "--set", "phases.interval=250ms", "--set", "phases.drain=60s", "--set", "faults=[at=1s kind=stall for=800ms]"}
+	dir := t.TempDir()
+	e := kbenchIn(t, dir, args("run", "quick", brief, stall, "--threshold", "fault.recovery<1ms", "--out", "r")...)
+	e.requireCode(t, codeThreshold)
+	run := loadResult(t, filepath.Join(dir, "r")).Points[0].Runs[0]
+	held := map[string]bool{}
+	for _, c := range run.Thresholds {
+		held[c.Expression] = c.Held
+	}
+	require.Contains(t, held, "fault.recovery<1ms")
+	require.False(t, held["fault.recovery<1ms"])
+	if run.Faults[0].Recovered { // a machine that is busy may not let it
+		code, out, _ := command("gate", filepath.Join(dir, "r"), "--threshold", "fault.recovery<60m")
+		require.Equal(t, codeThreshold, code, "the run's own condition stays broken")
+		require.Contains(t, out, "✓ fault.recovery<60m held")
+	}
+	e = kbench(t, args("run", "quick", light, "--threshold", "fault.recovery<1s")...)
+	e.requireCode(t, codeUsage)
+	e.requireOneLine(t, `"fault.recovery<1s" needs faults`)
+}
+
 // On the embedded broker requests fail as asked, and only meanwhile; without a proxy nothing stands
 // between.
 func TestFaultsOfTheEmbeddedBroker(t *testing.T) {

@@ -41,6 +41,7 @@ func Evaluate(t workloads.Threshold, runs []*results.Run) ThresholdResult {
 	for _, run := range runs {
 		v, ok := condition.Figure(t, run)
 		if !ok {
+			out.Value = condition.Untold(t, run)
 			return out
 		}
 		values = append(values, v)

@@ -3,6 +3,7 @@
 package condition
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -17,11 +18,38 @@ const NotMeasured = "not measured"
 // Evaluate judges one condition on a run's figures. One that the run cannot tell does not hold:
 // silence is no pass.
 func Evaluate(t workloads.Threshold, run *results.Run) results.Threshold {
-	judged := results.Threshold{Expression: t.Expression, Value: NotMeasured}
+	judged := results.Threshold{Expression: t.Expression, Value: Untold(t, run)}
 	if v, ok := Figure(t, run); ok {
 		judged.Value, judged.Held = Print(t, v), t.Holds(v)
 	}
 	return judged
+}
+
+// Untold is the printed value of a figure that the run cannot tell: NotMeasured, or why there is none.
+func Untold(t workloads.Threshold, run *results.Run) string {
+	if t.Metric == "fault.recovery" {
+		for i, f := range run.Faults {
+			switch {
+			case f.Skipped != "":
+				return fmt.Sprintf("fault %d did not happen: %s", i+1, f.Skipped)
+			case !f.Recovered:
+				return fmt.Sprintf("fault %d not recovered: %s", i+1, f.NotRecovered)
+			}
+		}
+	}
+	return NotMeasured
+}
+
+// recovery is the longest time that the load took to be as before a fault. It is known when all faults
+// happened and were got over.
+func recovery(run *results.Run) (longest float64, known bool) {
+	for _, f := range run.Faults {
+		if f.Skipped != "" || !f.Recovered {
+			return 0, false
+		}
+		longest = max(longest, float64(f.RecoverNs))
+	}
+	return longest, len(run.Faults) > 0
 }
 
 // Tracked says that every message sent was looked for among the arrivals, so that the run can tell
@@ -61,6 +89,8 @@ func Figure(t workloads.Threshold, run *results.Run) (float64, bool) {
 		return run.Generator.CPUNsPerMessage, true
 	case "generator.cpuCores":
 		return run.Generator.CPUCores, true
+	case "fault.recovery":
+		return recovery(run)
 	}
 	if run.Consumption == nil {
 		return 0, false

@@ -22,11 +22,12 @@ func TestEveryMetricIsKnownOrNot(t *testing.T) {
 		Consumption: &results.Consumption{Lag: &results.Lag{MaxMessages: 9, FinalMessages: 8, GrowthPerSecond: &growth},
 			Groups: []results.Group{{Rebalances: 1}, {Rebalances: 2}}, CatchUp: &results.CatchUp{Reached: true, TookNs: 1e9, MessagesPerSecond: 80}},
 	}
+	run.Faults = []results.Fault{{Recovered: true, RecoverNs: 1e9}, {Recovered: true, RecoverNs: 25e8}, {Recovered: true}}
 	seen := map[string]bool{}
 	for expression, printed := range map[string]string{
 		"lost=0": "3", "duplicated=0": "4", "reordered=0": "5", "corrupted=0": "6", "errors<1%": "2 %", "errors<1": "2", "unknown=0": "1",
 		"rate>=1/s": "50/s", "rate>=1%": "50 %", "throughput>1kB/s": "5 kB/s", "lag.growth<1%": "5 %", "lag.growth<1/s": "5/s", "lag.max<1": "9",
-		"lag.final<1": "8", "catchUp.time<1ms": "1000 ms", "catchUp.rate<1%": "80 %", "rebalances<1": "3",
+		"lag.final<1": "8", "catchUp.time<1ms": "1000 ms", "catchUp.rate<1%": "80 %", "rebalances<1": "3", "fault.recovery<1s": "2.5 s",
 		"generator.cpuNsPerMessage<1": "700", "generator.cpuCores<1": "0.5",
 		"response.min<1ns": "1 ns", "response.mean<1ns": "2 ns", "response.p50<1ns": "3 ns", "response.p90<1ns": "4 ns", "response.p99<1ns": "5 ns",
 		"response.p99.9<1ns": "6 ns", "response.p99.99<1ns": "7 ns", "response.max<1ns": "8 ns",
@@ -51,6 +52,28 @@ func TestEveryMetricIsKnownOrNot(t *testing.T) {
 		if series, _ := (workloads.Threshold{Metric: metric}).Series(); series == "" || series == "response" {
 			require.True(t, seen[metric], "%s is in no row", metric)
 		}
+	}
+}
+
+// A fault that was not got over, or did not happen, is no pass, and the value says which and why.
+func TestFaultsNotRecovered(t *testing.T) {
+	th, err := workloads.ParseThreshold("fault.recovery<5s")
+	require.NoError(t, err)
+	over := results.Fault{Recovered: true, RecoverNs: 1e9}
+	for _, c := range []struct {
+		says   string
+		faults []results.Fault
+		held   bool
+	}{
+		{"1 s", []results.Fault{over}, true},
+		{"6 s", []results.Fault{over, {Recovered: true, RecoverNs: 6e9}}, false},
+		{"fault 2 not recovered: the measured phase ended before", []results.Fault{over, {NotRecovered: "the measured phase ended before"}}, false},
+		{"fault 1 did not happen: no such broker", []results.Fault{{Skipped: "no such broker"}, over}, false},
+		{condition.NotMeasured, nil, false},
+	} {
+		got := condition.Evaluate(th, &results.Run{Faults: c.faults})
+		require.Equal(t, c.says, got.Value)
+		require.Equal(t, c.held, got.Held, c.says)
 	}
 }
 

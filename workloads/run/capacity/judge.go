@@ -119,6 +119,10 @@ func untold(d *workloads.Definition, t workloads.Threshold) string {
 		}
 	case "catchUp.time", "catchUp.rate":
 		return "consumers of a search begin with it, so that there is no backlog to catch up on"
+	case "fault.recovery":
+		if len(d.Faults) == 0 {
+			needs, key = "it has no faults", "faults"
+		}
 	}
 	for _, axis := range d.Swept() {
 		if key != "" && (axis.Key == key || axis.Key == "consumers" || axis.Key == "payload") {
