@@ -121,6 +121,21 @@ profile: ## where the CPU time of producing goes, to a discarding broker: dist/c
 	@$(BENCH) -run '^TestProfile$$' -args -profile '$(CURDIR)/dist/cpu.prof' -scale $(SCALE)
 	@$(GO) tool pprof -top -nodecount 40 dist/cpu.prof
 
+# How often the gate errs on real Kafka: GATES of each set, runs of LENGTH. On a machine that is not
+# quiet, LOOSEN=validity.maxStolenShare=1,validity.maxPause=1s; the summary says so and counts the runs.
+GATES ?= 10
+RATES_LENGTH ?= 2s
+SLOWER ?= 0.1
+LOOSEN ?=
+RATES_OUT ?= results/data
+
+.PHONY: gate-rates
+gate-rates: setup ## how often the gate errs on real Kafka, into RATES_OUT; GATES RATES_LENGTH SLOWER LOOSEN
+	@TEST_CLUSTERS=1 TEST_PORT_1=$(TEST_PORT_1) .ci/with-kafka \
+	  $(GO) test -tags kafka -count=1 -timeout 0 -v -run '^TestKafkaGateRates$$' ./cmd/kbench -args \
+	  -rates.gates $(GATES) -rates.sets A/A,A/B -rates.length $(RATES_LENGTH) -rates.warmup 500ms -rates.slower $(SLOWER) \
+	  -rates.loosen '$(LOOSEN)' -rates.out '$(abspath $(RATES_OUT))' -rates.command 'make gate-rates $(strip $(foreach v,GATES RATES_LENGTH SLOWER LOOSEN,$(if $($(v)),$(v)=$($(v)))))'
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@$(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | while read -r pkg; do \

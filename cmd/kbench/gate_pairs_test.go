@@ -23,7 +23,13 @@ func gateOf(more ...string) []string {
 
 func decisionIn(t *testing.T, dir string) *gate.Decision {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "g", gateJSONFile))
+	return decisionOf(t, filepath.Join(dir, "g"))
+}
+
+// decisionOf is what the gate in a directory has come to.
+func decisionOf(t *testing.T, dir string) *gate.Decision {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, gateJSONFile))
 	require.NoError(t, err)
 	var d gate.Decision
 	require.NoError(t, json.Unmarshal(data, &d))
