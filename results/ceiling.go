@@ -55,7 +55,7 @@ func FindCeilings(folder string, host Host, kbenchVersion string) []Ceiling {
 	slices.SortFunc(files, func(a, b dated) int { return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.path, a.path)) })
 	var ceilings []Ceiling
 	for _, f := range files[:min(len(files), mostCeilings)] {
-		r, err := (&Dir{filepath.Dir(f.path)}).Load()
+		r, err := (&Dir{path: filepath.Dir(f.path)}).Load()
 		if err != nil || !SameGenerator(r.Provenance.Host, host) || r.Provenance.KbenchVersion != kbenchVersion {
 			continue
 		}

@@ -14,7 +14,10 @@ import (
 const FileName = "result.json"
 
 // Dir is a result directory. Its methods are not safe for concurrent use on the same files.
-type Dir struct{ path string }
+type Dir struct {
+	path  string
+	claim *os.File // open and locked while this process writes in the directory; nil else
+}
 
 // DefaultDir names the directory of a workload's result below base.
 func DefaultDir(base, workload string, at time.Time) string {
@@ -35,30 +38,15 @@ func Create(path string) (*Dir, error) {
 	if len(entries) > 0 {
 		return nil, &NotEmptyError{path}
 	}
-	claim, err := os.OpenFile(filepath.Join(path, claimName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, os.ErrExist) {
+	d := &Dir{path: path}
+	err = d.take(os.O_EXCL)
+	if errors.Is(err, os.ErrExist) || errors.Is(err, errLocked) {
 		return nil, &NotEmptyError{path}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("results: cannot write in the result directory: %w; choose another place or change its permissions", err)
 	}
-	if err := claim.Close(); err != nil {
-		return nil, fmt.Errorf("results: cannot write in the result directory: %w", err)
-	}
-	return &Dir{path}, nil
-}
-
-// claimName is the file that keeps a second run out of a directory that has no result yet.
-const claimName = ".running"
-
-// Release ends the claim that Create makes on the directory: the result is complete, or there is
-// none. Until then another Create is refused.
-func (d *Dir) Release() error {
-	err := os.Remove(filepath.Join(d.path, claimName))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
+	return d, nil
 }
 
 // OpenDir opens a directory that exists; a path to the result.json in it means the same.
@@ -69,10 +57,10 @@ func OpenDir(path string) (*Dir, error) {
 		return nil, fmt.Errorf("results: cannot open the result directory: %w", err)
 	}
 	if info.IsDir() {
-		return &Dir{path}, nil
+		return &Dir{path: path}, nil
 	}
 	if filepath.Base(path) == FileName {
-		return &Dir{filepath.Dir(path)}, nil
+		return &Dir{path: filepath.Dir(path)}, nil
 	}
 	return nil, fmt.Errorf("results: %s is not a result directory: it is a file", path)
 }

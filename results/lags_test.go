@@ -85,7 +85,7 @@ func TestReadsTheFirstVersion(t *testing.T) {
 	require.Empty(t, run.Lags)
 	again, err := results.Encode(r)
 	require.NoError(t, err)
-	require.Contains(t, string(again), `"schema": 2`, "what is written is of this version")
+	require.Contains(t, string(again), `"schema": 3`, "what is written is of this version")
 	_, err = results.Decode("x", []byte(`{"schema": 99}`))
 	var newer *results.SchemaError
 	require.ErrorAs(t, err, &newer)

@@ -25,14 +25,10 @@ func (d *Dir) Save(r *Result) error {
 	if err != nil {
 		return &FileError{Path: d.join(FileName), Err: err}
 	}
-	err = d.WriteFile(FileName, func(w io.Writer) error {
+	return d.WriteFile(FileName, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return d.Release() // the result itself keeps others out from now on
 }
 
 // Encode is the content of result.json for a result. It fails for figures that JSON has no

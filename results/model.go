@@ -12,8 +12,9 @@ import (
 )
 
 // Schema is the version of the model written by this package. Files of every earlier version
-// stay readable: version 2 added Run.Consumption and Run.Lags.
-const Schema = 2
+// stay readable: version 2 added Run.Consumption and Run.Lags, version 3
+// Run.Incomplete (so that a plan can be resumed), Result.Design and Result.Shards.
+const Schema = 3
 
 // Names of the series. A producer-side series has one entry per message, a request series one
 // per request on a connection, SeriesE2E one per message received.
@@ -53,15 +54,35 @@ type Result struct {
 	Provenance Provenance `json:"provenance"`
 	// Interrupted is true when the plan was not finished; what was finished is all here.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Resumed are the times at which an interrupted or failed plan was gone on with.
+	Resumed []Resumption `json:"resumed,omitempty"`
 	// Design says how the points came about; nil for all combinations of a sweep.
 	Design *Design `json:"design,omitempty"`
 	Points []Point `json:"points"`
+	// Shards are the results that this one was merged from; nil of a result that was measured.
+	Shards []Shard `json:"shards,omitempty"`
 	// Ceilings are what the generator can do alone: those that `kbench ceiling` measured, or that
 	// the runs were held against.
 	Ceilings []Ceiling `json:"ceilings,omitempty"`
 	// Capacity are the searches of `kbench capacity`, in order of execution. The runs of the points
 	// are then the hold runs that held.
 	Capacity []Capacity `json:"capacity,omitempty"`
+}
+
+// Shard is one of several results that were measured at the same time and merged.
+type Shard struct {
+	// Folder is where all of it is kept, in the directory of the merged result.
+	Folder     string     `json:"folder"`
+	StartedAt  time.Time  `json:"startedAt"`
+	Seed       uint64     `json:"seed"`
+	Provenance Provenance `json:"provenance"`
+}
+
+// Resumption is one time at which a plan was gone on with.
+type Resumption struct {
+	At            time.Time `json:"at"`
+	KbenchVersion string    `json:"kbenchVersion"`
+	Kept          int       `json:"kept"` // runs that were finished by then
 }
 
 // Design says which points of a workload were run.
@@ -158,7 +179,10 @@ type Point struct {
 // Run is one execution of a point.
 type Run struct {
 	Repeat int `json:"repeat"` // 0-based
-	Order  int `json:"order"`  // 0-based place in the whole plan's order of execution
+	// Incomplete is true of a run that ended early, by an interrupt or an error; `kbench run --resume`
+	// does it again.
+	Incomplete bool `json:"incomplete,omitempty"`
+	Order      int  `json:"order"` // 0-based place in the whole plan's order of execution
 	// StartedAt is the instant due times count from: the start of the measured phase.
 	StartedAt time.Time `json:"startedAt"`
 	// ElapsedNs is the length of the measured phase, the denominator of every rate.

@@ -35,6 +35,38 @@ type Overrides struct {
 	Threshold []string
 }
 
+// Any says whether anything is changed.
+func (o Overrides) Any() bool {
+	return len(o.Set)+len(o.Sweep)+len(o.Point)+len(o.Threshold) > 0 || o.Rate != "" || o.Duration != "" || o.Repeat != ""
+}
+
+// ParseOverrides reads overrides as Definition.Overrides has them: "--set payload.size=100".
+func ParseOverrides(list []string) (Overrides, error) {
+	var o Overrides
+	for _, text := range list {
+		flag, value, _ := strings.Cut(text, " ")
+		switch flag {
+		case "--set":
+			o.Set = append(o.Set, value)
+		case "--sweep":
+			o.Sweep = append(o.Sweep, value)
+		case "--point":
+			o.Point = append(o.Point, value)
+		case "--threshold":
+			o.Threshold = append(o.Threshold, value)
+		case "--rate":
+			o.Rate = value
+		case "--duration":
+			o.Duration = value
+		case "--repeat":
+			o.Repeat = value
+		default:
+			return o, fmt.Errorf("%.40q is no change of a workload", text)
+		}
+	}
+	return o, nil
+}
+
 // UnknownError says that a name is neither a file nor a built-in workload.
 type UnknownError struct {
 	Name    string

@@ -29,6 +29,8 @@ type bench struct {
 	// ceilings are what this generator can do; nil when nobody asked.
 	ceilings *ceilings
 	ran      int // runs kept
+	// have are the executions of the plan whose runs are there already, of a result that is gone on with.
+	have map[plan.Execution]bool
 }
 
 // newBench finds the cluster and makes the result.
@@ -37,7 +39,7 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{o: o, plan: p, stop: stop, cluster: c, dir: dir, show: newProgress(errOut, o.quiet, len(p.Order))}
+	b := &bench{o: o, plan: p, stop: stop, cluster: c, dir: dir, show: newProgress(errOut, o.quiet, len(p.Order)), have: map[plan.Execution]bool{}}
 	if w, ok := b.show.(io.Writer); ok {
 		stop.tellOn(w)
 	}
@@ -120,7 +122,12 @@ func newResult(def *workloads.Definition, p *plan.Plan, cfg *client.Config, c re
 // the first error.
 func (b *bench) execute() error {
 	defer b.show.end()
+	left := len(b.plan.Order) - len(b.have)
+	b.result.Interrupted = left > 0
 	for _, x := range b.plan.Order {
+		if b.have[x] {
+			continue
+		}
 		if b.stop.soft.Err() != nil {
 			b.result.Interrupted = true
 			return context.Cause(b.stop.soft)
@@ -128,13 +135,15 @@ func (b *bench) execute() error {
 		point := &b.plan.Points[x.Point]
 		b.show.begin(x.Order, point)
 		out, err := b.runOne(point, x)
+		left--
+		b.result.Interrupted = left > 0 || err != nil // a process that is killed leaves what is true
 		if out != nil {
+			out.Run.Incomplete = err != nil
 			if kept := b.keep(x, out); kept != nil {
 				return errors.Join(err, kept)
 			}
 		}
 		if err != nil {
-			b.result.Interrupted = true
 			return pointError(len(b.plan.Order) > 1, point, err)
 		}
 	}

@@ -33,12 +33,16 @@ Kafka's own tools, or YAML ('kbench help command-config'). Secrets are never tak
 
 The result directory holds result.json, an HdrHistogram log and a timeline for each run, and
 the report. Ctrl-C stops cleanly and keeps what was measured; a second one stops at once.
+--resume DIR goes on with a run that was interrupted, failed or killed: what was finished is kept,
+and the workload is the one in DIR unless it is named again. Another workload, plan, cluster or
+machine is refused.
 `
 
 const runExample = `  kbench run                                           the built-in workload "quick"
   kbench run quick --rate 50k --duration 30s
   kbench run max-throughput -b 127.0.0.1:9092
   kbench run mine.yaml --sweep producer.requiredAcks=1,all --sweep net.maxOpenRequests=1,5 --repeat 3
+  kbench run --resume kbench-results/mine-20260504T030201Z
   kbench run quick --set producer.compression=zstd --threshold 'response.p99<20ms'`
 
 // runOptions are the flags of `kbench run`.
@@ -46,6 +50,7 @@ type runOptions struct {
 	loading
 	connecting
 	out         string
+	resumeDir   string // a result to go on with; empty: none
 	format      string
 	quiet       bool
 	metricsAddr string // where to serve /metrics; empty: not at all
@@ -67,6 +72,7 @@ func newRunCommand() *cobra.Command {
 	f := cmd.Flags()
 	o.connecting.addFlags(cmd)
 	o.addOutput(cmd)
+	f.StringVar(&o.resumeDir, "resume", "", "go on with the interrupted or failed run in this result directory: finished runs are kept, the others done")
 	f.StringVar(&o.ceiling, "ceiling", "", fmt.Sprintf(ceilingUsage, "if there is one"))
 	f.StringVar(&o.metricsAddr, "metrics-addr", "", "serve metrics for Prometheus at http://HOST:PORT/metrics while it runs, e.g. 127.0.0.1:9400 (default not at all)")
 	return cmd
@@ -87,7 +93,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.connecting.read(cmd, o.quiet); err != nil {
 		return err
 	}
-	def, p, err := o.load(args)
+	def, p, before, err := o.begun(args)
 	if err != nil {
 		return err
 	}
@@ -98,7 +104,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	defer metrics.close()
 	stop := newStopper(cmd.ErrOrStderr())
 	defer stop.release()
-	dir, discard, err := o.directory(def.Name)
+	dir, discard, err := o.place(def.Name, before)
 	if err != nil {
 		return err
 	}
@@ -110,6 +116,11 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return stop.explain(err, false)
 	}
 	b, err := newBench(stop, o, def, p, dir, known, cmd.ErrOrStderr())
+	if err == nil && before != nil {
+		if err = before.take(b); err != nil {
+			b.close()
+		}
+	}
 	if err != nil {
 		discard()
 		return stop.explain(err, false)
@@ -117,7 +128,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	b.metrics = metrics
 	err = b.execute()
 	b.close()
-	if b.ran == 0 {
+	if b.ran == 0 && before == nil {
 		discard()
 		return stop.explain(err, false)
 	}
@@ -126,6 +137,23 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return &exitError{code: codeInterrupted, err: err}
 	}
 	return err
+}
+
+// begun is the workload to run and its plan, with what was done of it before if it is gone on with.
+func (o *runOptions) begun(args []string) (*workloads.Definition, *plan.Plan, *resumed, error) {
+	if o.resumeDir != "" {
+		return o.resume(args)
+	}
+	def, p, err := o.load(args)
+	return def, p, nil, err
+}
+
+// place is the directory for results; see directory.
+func (o *runOptions) place(name string, before *resumed) (*results.Dir, func(), error) {
+	if before != nil {
+		return before.dir, before.discard, nil
+	}
+	return o.directory(name)
 }
 
 // aside is where to tell what goes on; nil when nobody wants to know.
