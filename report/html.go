@@ -87,7 +87,7 @@ func newPageFrame(v *view) (*page, error) {
 	d := &page{
 		Policy: "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'",
 		Style:  template.CSS(hueStyle() + string(style)), Script: template.JS(script),
-		Title: v.title(), Subtitle: v.subtitle(), Badges: badges(v.tally()), Notes: v.notes(),
+		Title: v.title(), Subtitle: v.subtitle(), Badges: badges(v.tally()), Notes: append(v.origins(), v.notes()...),
 	}
 	for _, src := range v.sources {
 		if text := src.result.Workload.Description; text != "" {

@@ -53,7 +53,7 @@ func writeMarkdown(w io.Writer, v *view) error {
 	} else if t.runs > 0 || t.searches == 0 {
 		m.points(v)
 	}
-	for _, n := range v.notes() {
+	for _, n := range append(v.origins(), v.notes()...) {
 		m.line("*" + md(n) + "*")
 	}
 	for _, src := range v.sources {

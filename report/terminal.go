@@ -104,6 +104,9 @@ func (t *terminal) head(v *view) {
 	if r.Interrupted {
 		t.println(t.paint(mild, "not finished: what was measured until then is all here"))
 	}
+	for _, text := range v.origins() {
+		t.println(t.paint(faint, clip(printable(text), t.width)))
+	}
 	t.println("")
 }
 

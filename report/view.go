@@ -175,15 +175,32 @@ func (v *view) notes() []string {
 			order[i] = n + " (" + strings.Join(about[n], ", ") + ")"
 		}
 	}
-	return append(v.designs(), order...)
+	return order
 }
 
-// designs say which points were run, where these are not all combinations of a sweep.
-func (v *view) designs() []string {
+// origins say which points were run, where these are not all combinations of a sweep, and what was
+// merged.
+func (v *view) origins() []string {
 	var texts []string
+	add := func(text string) {
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
 	for _, src := range v.sources {
-		if d := src.result.Design; d != nil && !slices.Contains(texts, "points: "+d.Text) {
-			texts = append(texts, "points: "+d.Text)
+		if d := src.result.Design; d != nil {
+			add("points: " + d.Text)
+		}
+		if n := len(src.result.Shards); n > 0 {
+			var hosts []string
+			for _, s := range src.result.Shards {
+				hosts = append(hosts, s.Folder+" on "+s.Provenance.Host.Hostname)
+			}
+			const most = 8
+			if n > most {
+				hosts = append(hosts[:most:most], fmt.Sprintf("and %d more", n-most))
+			}
+			add(fmt.Sprintf("merged from %d results that were measured at the same time: %s", n, strings.Join(hosts, ", ")))
 		}
 	}
 	return texts

@@ -87,3 +87,18 @@ func (d *Dir) sweep() error {
 	}
 	return err
 }
+
+// Clear removes everything in a directory that this process has claimed, so that nothing half-written
+// stays.
+func (d *Dir) Clear() error {
+	if d.claim == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(d.path)
+	for _, e := range entries {
+		if e.Name() != claimName {
+			err = errors.Join(err, os.RemoveAll(d.join(e.Name())))
+		}
+	}
+	return err
+}

@@ -69,7 +69,7 @@ func newRoot() *cobra.Command {
 		return pflag.NormalizedName(name)
 	})
 	root.SuggestionsMinimumDistance = 2
-	root.AddCommand(newRunCommand(), newPlanCommand(), newWorkloadsCommand(), newReportCommand(), newCompareCommand(), newGateCommand(), newVerifyCommand(), newBrokerCommand(), newCeilingCommand(),
+	root.AddCommand(newRunCommand(), newPlanCommand(), newWorkloadsCommand(), newReportCommand(), newMergeCommand(), newCompareCommand(), newGateCommand(), newVerifyCommand(), newBrokerCommand(), newCeilingCommand(),
 		newCapacityCommand())
 	for _, cmd := range root.Commands() {
 		cmd.Args = usageArgs(cmd.Args)
