@@ -206,6 +206,7 @@ func keepIn(t testing.TB, folder string, r *results.Result, repeats int, points 
 	}
 	r.Points = points
 	require.NoError(t, dir.Save(r))
+	require.NoError(t, dir.Release())
 	return fixture{dir, r}
 }
 
