@@ -321,13 +321,14 @@ func (p *AsyncProducer) remember(parts []*partitionProducer) {
 	}
 }
 
-// brokerFor is the broker producer of a node, made when first needed. The configuration was
+// brokerFor is the broker producer of a node, made when first needed; nil when there is none and the
+// producer was cut short, which may wait for their goroutines already. The configuration was
 // validated, so that making its compressor cannot fail.
 func (p *AsyncProducer) brokerFor(id int32) *brokerProducer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.brokers[id]
-	if b == nil {
+	if b == nil && !p.over.Load() { // abort sets it before it looks at brokers
 		var err error
 		if b, err = newBrokerProducer(p, id); err != nil {
 			panic(fmt.Sprintf("kafka client: a validated codec cannot be made: %v", err))

@@ -320,6 +320,7 @@ func (b *brokerProducer) request() *request {
 	defer b.mu.Unlock()
 	if n := len(b.idle); n > 0 {
 		r := b.idle[n-1]
+		b.idle[n-1] = nil // it may grow, and not come back
 		b.idle = b.idle[:n-1]
 		return r
 	}
@@ -338,6 +339,7 @@ func (b *brokerProducer) reuse(r *request) {
 	}
 	clear(r.batches)
 	r.batches = r.batches[:0]
+	r.forget()
 	b.mu.Lock()
 	b.idle = append(b.idle, r)
 	b.mu.Unlock()

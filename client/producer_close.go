@@ -150,7 +150,7 @@ func (p *AsyncProducer) abort(force bool) {
 	p.mu.Unlock()
 	for _, pp := range parts {
 		pp.mu.Lock()
-		pp.room.Broadcast()
+		pp.makeRoom()
 		pp.mu.Unlock()
 	}
 	for _, b := range brokers {

@@ -84,6 +84,12 @@ func (e *exchange) submit() error {
 	return e.conn.Submit(&e.call)
 }
 
+// forget lets go of the batches of a request that is over.
+func (e *exchange) forget() {
+	e.call.Body = nil
+	e.encoder.Forget()
+}
+
 // read takes an answer apart into outcomes, and obeys its throttle time.
 func (e *exchange) read(body []byte) error {
 	e.outcomes = e.outcomes[:0]

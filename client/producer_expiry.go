@@ -154,7 +154,7 @@ func (p *partitionProducer) takeLate(now time.Time) (late []*batch) {
 		}
 	}
 	p.recheck()
-	p.room.Broadcast()
+	p.makeRoom()
 	return late
 }
 

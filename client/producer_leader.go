@@ -7,6 +7,19 @@ import (
 	"time"
 )
 
+// findLeader gives the partition to its leader's broker producer. Where the metadata say who that is
+// there is nothing to wait for, and no goroutine: a message to each of thousands of partitions would
+// start as many at once. Called with mu held.
+func (p *partitionProducer) findLeader() {
+	if !p.resolving && !p.producer.aborted() {
+		if b, err := p.known(); err == nil && b != nil {
+			p.join(b)
+			return
+		}
+	}
+	p.resolveLater(nil)
+}
+
 // resolveLater starts looking for the leader unless somebody does. Called with mu held.
 func (p *partitionProducer) resolveLater(cause error) {
 	if p.resolving || p.producer.aborted() { // closing waits for such goroutines already
@@ -47,12 +60,18 @@ func (p *partitionProducer) resolve(cause error) {
 
 // lookUp is the leader's broker producer, after a refresh if one is asked for.
 func (p *partitionProducer) lookUp(ctx context.Context, refresh bool) (*brokerProducer, error) {
-	c := p.producer.client
 	if refresh {
-		if err := c.RefreshMetadata(ctx, p.topic); err != nil {
+		if err := p.producer.client.RefreshMetadata(ctx, p.topic); err != nil {
 			return nil, err
 		}
 	}
+	return p.known()
+}
+
+// known is the broker producer of the leader that the metadata name; nil once the producer was cut
+// short.
+func (p *partitionProducer) known() (*brokerProducer, error) {
+	c := p.producer.client
 	t := c.meta.Load().topics[p.topic]
 	if t == nil || int(p.number) >= len(t.partitions) {
 		return nil, topicError(p.topic, t)
@@ -78,6 +97,11 @@ func (p *partitionProducer) attach(b *brokerProducer) {
 		p.mu.Lock()
 		return
 	}
+	p.join(b)
+}
+
+// join is attach for a partition that is to be sent from. Called with mu held.
+func (p *partitionProducer) join(b *brokerProducer) {
 	p.broker, p.taken, p.numbers.proven = b, 0, false
 	p.listed.Store(false)
 	if p.counted = p.waiting(); p.counted.messages > 0 {

@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"net"
 	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,6 +62,82 @@ func TestAnIdleProducerHoldsLittle(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	require.LessOrEqual(t, idleProducers(t, c.Bootstrap(), 50), int64(mostIdleBytes))
+}
+
+// A partition that has sent once holds little more than one that never has: neither its share of a
+// request to thousands of partitions, nor what was left of a goroutine that looked for its leader.
+func TestPartitionsThatSentOnceHoldLittle(t *testing.T) {
+	const partitions = 10_000
+	o := broker.Options{Discard: true, Topics: []broker.Topic{{Name: "many", Partitions: partitions}}}
+	c, err := broker.StartChild(context.Background(), broker.ForTest(o))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	cfg := NewConfig()
+	cfg.Producer.Partitioner = "manual"
+	p, err := NewAsyncProducer(c.Bootstrap(), cfg)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, p.Close(context.Background())) }()
+	send := func(n int) (held int64) {
+		run := make([]*ProducerMessage, n)
+		for i := range run {
+			run[i] = &ProducerMessage{Topic: "many", Partition: int32(i), Value: make([]byte, 100)}
+		}
+		_, err := p.ProduceRun(context.Background(), run, nil)
+		require.NoError(t, err)
+		require.NoError(t, p.Flush(context.Background()))
+		return usedMemory()
+	}
+	first := send(1)
+	require.Less(t, (send(partitions)-first)/partitions, int64(100))
+	require.LessOrEqual(t, unsafe.Sizeof(partitionProducer{}), uintptr(352), "a class of sizes that Go allocates")
+}
+
+// A leader that the metadata name is not looked for: the message is with its broker producer when it
+// has been handed over.
+func TestAKnownLeaderIsNotLookedFor(t *testing.T) {
+	c := cluster(t, 1, 2)
+	cfg := NewConfig()
+	cfg.Producer.Partitioner, cfg.Producer.Flush.Frequency = "manual", time.Hour
+	p, err := NewAsyncProducer(c.Bootstrap(), cfg)
+	require.NoError(t, err)
+	_, err = p.ProduceRun(context.Background(), []*ProducerMessage{{Topic: "t"}}, nil)
+	require.NoError(t, err)
+	require.NoError(t, p.Flush(context.Background()))
+	_, err = p.ProduceRun(context.Background(), []*ProducerMessage{{Topic: "t", Partition: 1}}, nil)
+	require.NoError(t, err)
+	pp := p.parts[1]
+	pp.mu.Lock()
+	require.NotNil(t, pp.broker)
+	require.False(t, pp.resolving)
+	pp.mu.Unlock()
+	require.NoError(t, p.Close(context.Background()))
+	require.Nil(t, p.brokerFor(77), "nobody would wait for its goroutine any more")
+	require.NotNil(t, p.brokerFor(0), "that of a node that is known")
+}
+
+// A request that waits to be used again keeps no batch alive, and one that does not come back is
+// forgotten.
+func TestIdleRequestsHoldNothing(t *testing.T) {
+	b := &brokerProducer{producer: new(AsyncProducer)}
+	r := b.request()
+	r.begin(0, nil, 9)
+	x := &batch{p: &partitionProducer{topic: "t"}, data: make([]byte, 100)}
+	r.batches = append(r.batches, x)
+	r.add("t", 0, x)
+	r.call.Body = r.encoder.End()
+	body := r.call.Body
+	require.Len(t, body, 3)
+	b.reuse(r)
+	require.Equal(t, []*batch{nil}, r.batches[:1])
+	require.Equal(t, net.Buffers{nil, nil, nil}, body)
+	require.Nil(t, r.call.Body)
+
+	idle := b.idle
+	require.Same(t, r, b.request())
+	require.Equal(t, []*request{nil}, idle)
+	r.batches = make([]*batch, keptBatches+1)
+	b.reuse(r)
+	require.Empty(t, b.idle)
 }
 
 // BenchmarkIdleProducers reports what each of a thousand idle producers holds, heap and stacks.

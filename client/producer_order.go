@@ -52,8 +52,8 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, on *conn.Conn, who iden
 		p.listed.Store(false)
 		return nil, false, time.Time{}
 	}
-	if now.Before(p.notUntil) {
-		return nil, true, p.notUntil
+	if p.trouble != nil && now.Before(p.trouble.notUntil) {
+		return nil, true, p.trouble.notUntil
 	}
 	p.draining, p.held = false, false
 	if t.bytes() > room || p.producer.txn != nil && !p.producer.txn.carries(p) || who.known && !p.giveNumber(t, who) {
@@ -69,7 +69,7 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, on *conn.Conn, who iden
 	p.taken, p.on = b.turn, on
 	p.inFlight++
 	p.flying = append(p.flying, t)
-	p.room.Broadcast()
+	p.makeRoom()
 	more = p.first() != nil
 	p.listed.Store(more)
 	return t, more, time.Time{}
@@ -135,7 +135,7 @@ func (p *partitionProducer) again(b *batch, err error, class wire.Class, now tim
 		}
 		p.insert(b)
 		p.draining = true
-		p.notUntil = now.Add(wait)
+		p.trouble.notUntil = now.Add(wait)
 		p.producer.retries.Add(1)
 	}
 	if class.Has(wire.RefreshMetadata) {
@@ -233,7 +233,7 @@ func (p *partitionProducer) tried(err error, now time.Time) (late []*batch) {
 		late = append(late, b)
 		p.building = nil
 	}
-	p.room.Broadcast()
+	p.makeRoom()
 	return late
 }
 
@@ -264,7 +264,7 @@ func (p *partitionProducer) failAll(err error) {
 		p.counted = weight{}
 	}
 	p.recheck()
-	p.room.Broadcast()
+	p.makeRoom()
 	p.mu.Unlock()
 	for _, b := range all {
 		p.giveUp(b, err, time.Time{})

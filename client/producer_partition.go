@@ -12,7 +12,7 @@ import (
 // partitionProducer is the third stage: it encodes the messages of one partition into batches,
 // keeps them in order through retries, and finds the partition's leader. Its batches wait here
 // until the leader's broker producer takes them, so that they move with the partition when the
-// leader does.
+// leader does. There may be very many, most of them idle: what only some need is made when they do.
 type partitionProducer struct {
 	producer *AsyncProducer
 	topic    string
@@ -22,14 +22,16 @@ type partitionProducer struct {
 	stage    stage
 
 	mu   sync.Mutex
-	room sync.Cond // signalled when a batch was taken or decided, and on abort
+	room *sync.Cond // made by who waits; signalled when a batch was taken or decided, and on abort
 
 	remembered bool // by the producer, whose mu guards it
 	resolving  bool // a goroutine looks for the leader
 	held       bool // take found something that could not leave yet; see holds
 	// draining is set when a batch is to be sent again: nothing of this partition leaves until
 	// everything in flight has come back, so that batches leave in order again.
-	draining bool
+	draining  bool
+	sinceRead int32     // messages since
+	now       time.Time // was read
 
 	broker  *brokerProducer // the leader's; nil while it is not known
 	counted weight          // of what waits here, as broker counts it
@@ -43,11 +45,7 @@ type partitionProducer struct {
 	flying   []*batch   // those in flight
 	trouble  *trouble   // made when there is some
 	numbers  numbering
-	round    int       // of the last transaction that the partition was added to
-	notUntil time.Time // end of the backoff
-
-	now       time.Time // as last read
-	sinceRead int       // messages since
+	round    int // of the last transaction that the partition was added to
 }
 
 // maxSealed is how many full batches wait beside the one being built, before the stage's queue
@@ -57,7 +55,6 @@ const maxSealed = 1
 func newPartitionProducer(t *topicProducer, number int32) *partitionProducer {
 	p := t.producer
 	pp := &partitionProducer{producer: p, topic: t.topic, number: number, size: t.size}
-	pp.room.L = &pp.mu
 	pp.stage.init(p.cfg.ChannelBufferSize, &p.stages, pp)
 	// Those triggers count every message as it comes, and what is gathered is to be of one batch.
 	if f := &p.cfg.Producer.Flush; f.Messages == 0 && f.Bytes == 0 && (f.MaxMessages == 0 || f.MaxMessages >= gathered) {
@@ -71,6 +68,8 @@ type trouble struct {
 	circuit circuit       // of looking for the leader
 	tripped chan struct{} // made by who waits for the circuit to open, closed and dropped when it does
 	cause   error         // of the last failure, until something succeeds
+	// notUntil is the end of the backoff.
+	notUntil time.Time
 }
 
 // inTrouble is the partition's trouble. Called with mu held.
@@ -79,6 +78,21 @@ func (p *partitionProducer) inTrouble() *trouble {
 		p.trouble = new(trouble)
 	}
 	return p.trouble
+}
+
+// waitForRoom waits until makeRoom is called. Called with mu held, which it gives up meanwhile.
+func (p *partitionProducer) waitForRoom() {
+	if p.room == nil {
+		p.room = sync.NewCond(&p.mu)
+	}
+	p.room.Wait()
+}
+
+// makeRoom wakes who waits for room. Called with mu held.
+func (p *partitionProducer) makeRoom() {
+	if p.room != nil {
+		p.room.Broadcast()
+	}
 }
 
 // gathered is how many messages of a partition may wait to be encoded together. They wait only
@@ -135,7 +149,7 @@ func (p *partitionProducer) encode(run []*ProducerMessage, wait bool) (left, bad
 		}
 		if len(p.sealed) > maxSealed {
 			p.stage.waiting(run)
-			p.room.Wait()
+			p.waitForRoom()
 			p.stage.goesOn()
 		}
 	}
@@ -180,7 +194,7 @@ const summedAtOnce = 32 << 10
 
 // readClock reads the time once for many messages, and for every new batch.
 func (p *partitionProducer) readClock(n int) {
-	p.sinceRead += n
+	p.sinceRead += int32(n)
 	if p.building == nil || p.sinceRead >= clockEvery {
 		p.now, p.sinceRead = time.Now(), 0
 	}
@@ -190,7 +204,7 @@ func (p *partitionProducer) readClock(n int) {
 // the leader. Called with mu held.
 func (p *partitionProducer) announce(added weight) {
 	if p.broker == nil {
-		p.resolveLater(nil)
+		p.findLeader()
 		return
 	}
 	p.counted = p.counted.plus(added)

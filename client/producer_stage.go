@@ -14,11 +14,11 @@ import (
 // queue, carries on. Order is kept: at most one goroutine handles at a time, and nothing
 // overtakes what waits.
 type stage struct {
-	bound int // most messages held: queued, or taken from the queue and not passed on; at least 1
+	bound int32 // most messages held: queued, or taken from the queue and not passed on; at least 1
 	// gather is how many messages may be left in the queue without anybody handling them, while
 	// the worker's fetched says that somebody is going to call fetch by the time they are needed:
 	// then a run is handled at the price of a message. 0: none.
-	gather int
+	gather int32
 	worker worker
 	wg     *goroutines // counts the stage's goroutine; the producer's Close waits on it
 
@@ -30,7 +30,7 @@ type stage struct {
 	mu    sync.Mutex
 	queue []*ProducerMessage
 	spare []*ProducerMessage // an empty slice for the next swap
-	held  int
+	held  int32
 	busy  bool          // a caller or the goroutine is handling
 	stuck bool          // whoever handles waits: what comes is told when it came
 	room  chan struct{} // made by who waits for room, closed and dropped by who makes room
@@ -50,7 +50,7 @@ type worker interface {
 }
 
 func (s *stage) init(bound int, wg *goroutines, w worker) {
-	s.bound, s.wg, s.worker = max(bound, 1), wg, w
+	s.bound, s.wg, s.worker = int32(max(bound, 1)), wg, w
 }
 
 // push hands a run to the stage, waiting for room until ctx ends or abort is closed. It returns
@@ -59,7 +59,7 @@ func (s *stage) init(bound int, wg *goroutines, w worker) {
 func (s *stage) push(ctx context.Context, abort <-chan struct{}, run []*ProducerMessage, note bool) (int, error) {
 	taken := 0
 	for taken < len(run) {
-		chunk := run[taken:min(len(run), taken+s.bound)]
+		chunk := run[taken:min(len(run), taken+int(s.bound))]
 		n, full := s.offer(chunk)
 		taken += n
 		if full == nil {
@@ -93,7 +93,7 @@ func noteWait(run []*ProducerMessage) {
 // tryPush hands over what fits now and returns what does not.
 func (s *stage) tryPush(run []*ProducerMessage) (left []*ProducerMessage) {
 	for len(run) > 0 {
-		n, full := s.offer(run[:min(len(run), s.bound)])
+		n, full := s.offer(run[:min(len(run), int(s.bound))])
 		run = run[n:]
 		if full != nil {
 			break
@@ -136,7 +136,7 @@ func (s *stage) shareLocked() {
 		return // always so
 	}
 	if hand := s.alone.Swap(shared); hand > 0 {
-		s.busy, s.held = true, int(hand)
+		s.busy, s.held = true, int32(hand)
 	}
 }
 
@@ -154,13 +154,13 @@ func (s *stage) rest() {
 func (s *stage) offerShared(chunk []*ProducerMessage) (taken int, full <-chan struct{}) {
 	s.mu.Lock()
 	s.shareLocked()
-	if !s.busy && s.held == 0 && (len(chunk) >= s.gather || !s.worker.fetched()) {
-		s.busy, s.held = true, len(chunk)
+	if !s.busy && s.held == 0 && (len(chunk) >= int(s.gather) || !s.worker.fetched()) {
+		s.busy, s.held = true, int32(len(chunk))
 		s.mu.Unlock()
 		s.finishInline(len(chunk), s.worker.handle(chunk, false))
 		return len(chunk), nil
 	}
-	n := min(len(chunk), s.bound-s.held)
+	n := min(len(chunk), int(s.bound-s.held))
 	if n <= 0 {
 		defer s.mu.Unlock()
 		if s.room == nil {
@@ -169,7 +169,7 @@ func (s *stage) offerShared(chunk []*ProducerMessage) (taken int, full <-chan st
 		return 0, s.room
 	}
 	s.queue = append(s.queue, chunk[:n]...)
-	s.held += n
+	s.held += int32(n)
 	if s.stuck {
 		noteAcceptance(chunk[:n])
 	}
@@ -178,7 +178,7 @@ func (s *stage) offerShared(chunk []*ProducerMessage) (taken int, full <-chan st
 		return n, nil
 	}
 	if s.held < s.gather && s.worker.fetched() {
-		if s.held == n {
+		if int(s.held) == n {
 			s.worker.gathers(chunk[0])
 		}
 		s.mu.Unlock()
@@ -233,7 +233,7 @@ func (s *stage) goesOn() {
 func (s *stage) finishInline(chunk int, left []*ProducerMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held -= chunk - len(left)
+	s.held -= int32(chunk - len(left))
 	if len(left) > 0 {
 		s.queue = append(append(s.takeSpare(), left...), s.queue...)
 	}
@@ -282,7 +282,7 @@ func (s *stage) takeSpare() []*ProducerMessage {
 // release says that n messages were passed on.
 func (s *stage) release(n int) {
 	s.mu.Lock()
-	s.held -= n
+	s.held -= int32(n)
 	s.makeRoom()
 	s.mu.Unlock()
 }

@@ -45,7 +45,7 @@ const countWidth = 4
 
 // Begin starts a request.
 func (e *Encoder) Begin(h Head) {
-	clear(e.cuts)
+	e.Forget()
 	*e = Encoder{small: e.small[:0], cuts: e.cuts[:0], bufs: e.bufs[:0], flexible: wire.Flexible(Key, h.Version)}
 	if h.TransactionalID == nil {
 		e.small = wire.AppendNullStr(e.small, e.flexible)
@@ -56,6 +56,14 @@ func (e *Encoder) Begin(h Head) {
 	e.small = wire.AppendInt32(e.small, h.TimeoutMs)
 	e.topicsAt = len(e.small)
 	e.small = append(e.small, make([]byte, countWidth)...)
+}
+
+// Forget lets go of the batches of a body that is no longer needed, so that an encoder which waits to be
+// used again keeps none of their memory.
+func (e *Encoder) Forget() {
+	clear(e.cuts)
+	clear(e.bufs)
+	e.cuts, e.bufs = e.cuts[:0], e.bufs[:0]
 }
 
 // Topic starts the batches of one topic.
