@@ -48,7 +48,10 @@ type verifyOptions struct {
 	timeout     time.Duration
 	partitioner string
 	committed   bool
+	memory      string
 	threshold   []string
+
+	maxBytes int64 // of memory
 }
 
 // newVerifyCommand makes `kbench verify`.
@@ -74,6 +77,7 @@ func newVerifyCommand() *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long reading may take in all")
 	f.StringVar(&o.partitioner, "partitioner", "", "look at where keys are, by the name of producer.partitioner that placed them (hash, murmur2, …)")
 	f.BoolVar(&o.committed, "read-committed", false, "leave out what transactions have not committed")
+	f.StringVar(&o.memory, "memory", "512MiB", "what remembering the messages' numbers may take; reading ends with an error where it is not enough, as with numbers that lie far apart")
 	f.StringArrayVar(&o.threshold, "threshold", nil, "condition on the findings, e.g. duplicated=0 or 'lost<=5' (repeatable; lost=0, corrupted=0, reordered=0 and unread=0 are asked for in any case, unless their figure is named)")
 	return cmd
 }
@@ -118,6 +122,12 @@ func (o *verifyOptions) check() (conditions []workloads.Threshold, err error) {
 	if o.timeout <= 0 {
 		return nil, usage(fmt.Errorf("--timeout is %s: reading takes time", o.timeout))
 	}
+	if o.maxBytes, err = settings.ParseBytes(o.memory); err == nil && o.maxBytes < 1 {
+		err = fmt.Errorf("is %s: the numbers take up to a byte per 10 messages", o.memory)
+	}
+	if err != nil {
+		return nil, usage(fmt.Errorf("--memory %w", err))
+	}
 	for _, expression := range o.threshold {
 		t, err := verify.ParseThreshold(expression)
 		if err != nil {
@@ -143,6 +153,10 @@ func (o *verifyOptions) explain(ctx context.Context, stop *stopper, err error) e
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return fmt.Errorf("the topic was not read to its end within %s; raise --timeout", o.timeout)
 	}
+	if full := (*verify.MemoryError)(nil); errors.As(err, &full) {
+		return fmt.Errorf("the topic was read to partition %d, offset %d: the numbers of its messages (%d producers) lie so far apart that remembering them takes more than --memory %s; raise it if they are to be counted",
+			full.Partition, full.Offset, full.Producers, o.memory)
+	}
 	return err
 }
 
@@ -165,6 +179,7 @@ func (o *verifyOptions) verify(ctx context.Context, topic string, errOut io.Writ
 		return nil, absent(ctx, c, topic, err)
 	}
 	audit := verify.NewAudit(spans)
+	audit.MaxBytes = o.maxBytes
 	if o.partitioner != "" {
 		audit.By = client.KeyPartitioner(o.partitioner)
 	}

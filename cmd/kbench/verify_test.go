@@ -175,6 +175,8 @@ func TestVerifySaysWhatIsTheMatter(t *testing.T) {
 		{"a partitioner that is none", codeUsage, []string{"verify", "orders", "-b", brokers, "--partitioner", "sticky"}, []string{`"sticky"`, "murmur2"}},
 		{"a condition on nothing", codeUsage, []string{"verify", "orders", "-b", brokers, "--threshold", "lots=0"}, []string{"--threshold", "did you mean lost?"}},
 		{"no time", codeUsage, []string{"verify", "orders", "-b", brokers, "--timeout", "0s"}, []string{"--timeout"}},
+		{"no memory", codeUsage, []string{"verify", "orders", "-b", brokers, "--memory", "0"}, []string{"--memory is 0"}},
+		{"memory that is no number", codeUsage, []string{"verify", "orders", "-b", brokers, "--memory", "lots"}, []string{"--memory", `"lots"`, "64KiB"}},
 		{"a format that is none", codeUsage, []string{"verify", "orders", "-b", brokers, "--format", "xml"}, []string{"xml"}},
 		{"nobody there", codeError, []string{"verify", "orders", "-b", "127.0.0.1:1"}, []string{"127.0.0.1:1"}},
 	} {
@@ -198,6 +200,18 @@ func TestVerifyIsBoundedInTime(t *testing.T) {
 	e.requireCode(t, codeError)
 	require.Less(t, time.Since(began), 15*time.Second)
 	e.requireOneLine(t, "not read to its end within 1s", "--timeout")
+	require.Contains(t, e.out, "NOT READ TO THE END")
+	require.Contains(t, e.out, "✗ lost=0 BROKEN (not checked)")
+}
+
+// A topic whose numbers are more than may be remembered is given up, with what was found until then.
+func TestVerifyIsBoundedInMemory(t *testing.T) {
+	t.Parallel()
+	_, brokers := keptTopic(t, "large")
+	write(t, brokers, "large")
+	e := kbenchIn(t, t.TempDir(), "verify", "large", "-b", brokers, "--memory", "200B") // a word, and there are three producers
+	e.requireCode(t, codeError)
+	e.requireOneLine(t, "read to partition", "more than --memory 200B", "raise it")
 	require.Contains(t, e.out, "NOT READ TO THE END")
 	require.Contains(t, e.out, "✗ lost=0 BROKEN (not checked)")
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,18 +19,22 @@ import (
 // written: a message that failed leaves a gap as well. What follows the last message of a producer
 // cannot be missed.
 //
-// It is for one goroutine. It takes less than a byte per 100 messages of producers with nothing
-// missing, and two bits a message where something is missing everywhere.
+// It is for one goroutine. It takes less than a byte per 10 messages of producers with nothing
+// missing, and two bits a message where something is missing everywhere. Numbers that lie far apart,
+// which no producer of kbench's writes, take some hundred bytes each, within MaxBytes.
 type Audit struct {
 	// By is the partitioner that places keys; nil: placing is not looked at.
 	By client.Partitioner
 	// Compacted says that messages may be missing since compaction took them.
 	Compacted bool
+	// MaxBytes is the most that remembering which numbers are there may take; 0: DefaultMaxBytes.
+	MaxBytes int64
 
 	spans    map[int32]Span
 	parts    map[int32]*results.VerifiedPartition
 	senders  map[sender]*account
 	examples examples
+	bytes    int64 // that the senders' numbers take
 	// The account of the last message, since neighbours are mostly of one producer.
 	last        sender
 	lastAccount *account
@@ -66,8 +71,26 @@ const (
 	mostNumber  = 1 << 62
 )
 
+// DefaultMaxBytes is enough for 3 000 million messages with gaps everywhere, and 10 000 million
+// without.
+const DefaultMaxBytes = 512 << 20
+
+// MemoryError ends an audit: what was found until this message stands, and no number can be called
+// missing any more.
+type MemoryError struct {
+	MaxBytes  int64
+	Partition int32
+	Offset    int64
+	Producers int
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("verify: partition %d, offset %d: the numbers of %d producers' messages lie so far apart that remembering them takes more than %d bytes",
+		e.Partition, e.Offset, e.Producers, e.MaxBytes)
+}
+
 // Message takes in the next message of its partition. The error ends the audit: the topic holds more
-// producers than can be told apart.
+// producers than can be told apart, or, with a *MemoryError, more numbers than may be remembered.
 func (a *Audit) Message(m *client.Message) error {
 	p := a.parts[m.Partition]
 	if p == nil {
@@ -94,6 +117,9 @@ func (a *Audit) Message(m *client.Message) error {
 	}
 	a.place(p, acc, m, at)
 	a.order(p, acc, stamp, at)
+	if most := cmp.Or(a.MaxBytes, DefaultMaxBytes); a.bytes > most {
+		return &MemoryError{MaxBytes: most, Partition: m.Partition, Offset: m.Offset, Producers: len(a.senders)}
+	}
 	return nil
 }
 
@@ -159,7 +185,9 @@ func (a *Audit) order(p *results.VerifiedPartition, acc *account, stamp payload.
 	if a.spans[p.Partition].Cut() {
 		acc.resume(p.Partition, stamp.Number)
 	}
-	if !acc.seen.set(stamp.Number) {
+	fresh, grown := acc.seen.put(stamp.Number)
+	a.bytes += grown
+	if !fresh {
 		acc.Duplicated++
 		p.Duplicated++
 		a.examples.add("duplicated", at, "was there before")

@@ -269,3 +269,70 @@ func TestNumbersAreBounded(t *testing.T) {
 	runtime.KeepAlive(b)
 	t.Logf("%d numbers, %d missing: %d KiB, bound %d KiB", n, missing, used>>10, bound>>10)
 }
+
+// Numbers that lie far apart take a word each: an audit ends, and says so, before they take more than it may.
+func TestScatteredNumbersEndAnAudit(t *testing.T) {
+	for _, tc := range []struct {
+		sentence string
+		number   func(i int64) int64
+		most     int64 // bytes
+		messages int64 // that are taken in, the one that is too many included; 0: all of them
+	}{
+		{"each in a word of its own", func(i int64) int64 { return i << 20 }, 100 * (wordBytes + entryBytes), 101},
+		{"of which one is too many", func(i int64) int64 { return i << 20 }, 1, 1},
+		{"neighbours share one", func(i int64) int64 { return i * 2 }, 2 * (wordBytes + entryBytes), 1025},
+		{"and without gaps give it back", func(i int64) int64 { return i }, 3 * (wordBytes + entryBytes), 0},
+		{"what is there again takes nothing", func(i int64) int64 { return i % 7 }, wordBytes + entryBytes, 0},
+	} {
+		t.Run(tc.sentence, func(t *testing.T) {
+			a := NewAudit(map[int32]Span{3: {To: 5000}})
+			a.MaxBytes = tc.most
+			var err error
+			n := int64(0)
+			for ; n < 5000 && err == nil; n++ {
+				err = a.Message(stamped(1, 7, tc.number(n), 3, n))
+			}
+			if tc.messages == 0 {
+				require.NoError(t, err)
+				return
+			}
+			var full *MemoryError
+			require.ErrorAs(t, err, &full)
+			require.Equal(t, MemoryError{MaxBytes: tc.most, Partition: 3, Offset: tc.messages - 1, Producers: 1}, *full)
+			require.EqualValues(t, tc.messages, n)
+			require.Contains(t, err.Error(), "partition 3, offset")
+			v := a.Report(false)
+			require.EqualValues(t, tc.messages, v.Total.Distinct, "what was found until then stands")
+			require.Zero(t, v.Total.Lost)
+			require.False(t, v.Complete)
+		})
+	}
+	t.Run("by default as well", func(t *testing.T) {
+		a := NewAudit(map[int32]Span{0: {To: 5000}})
+		a.bytes = DefaultMaxBytes
+		require.NoError(t, a.Message(stamped(1, 7, -1, 0, 0)), "of an altered one nothing is remembered")
+		require.ErrorAs(t, a.Message(stamped(1, 7, 1, 0, 0)), new(*MemoryError))
+	})
+}
+
+// What put says that it grew by is what the set holds, in the end.
+func TestGrowthOfBitsAddsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := bits{}
+		var sum int64
+		for _, n := range rapid.SliceOf(rapid.Int64Range(0, 3*wordBits)).Draw(t, "numbers") {
+			for i := range int64(rapid.SampledFrom([]int{1, 700}).Draw(t, "run")) {
+				_, grown := b.put(n + i)
+				sum += grown
+			}
+		}
+		want := int64(0)
+		for _, w := range b {
+			want += entryBytes
+			if w != whole {
+				want += wordBytes
+			}
+		}
+		require.Equal(t, want, sum)
+	})
+}

@@ -26,25 +26,39 @@ var whole = func() *word {
 // not everything up to it.
 type bits map[int64]*word
 
+// What a word costs in bytes, and its entry in the map, about.
+const (
+	wordBytes  = wordBits / 8
+	entryBytes = 48
+)
+
 // set adds n and says whether it was not there.
 func (b bits) set(n int64) bool {
+	fresh, _ := b.put(n)
+	return fresh
+}
+
+// put is set that also says by how many bytes b has grown; less than 0 where it has shrunk.
+func (b bits) put(n int64) (fresh bool, grown int64) {
 	w := b[n>>10]
 	switch w {
 	case nil:
 		w = new(word)
 		b[n>>10] = w
+		grown = wordBytes + entryBytes
 	case whole:
-		return false
+		return false, 0
 	}
 	bit := uint64(1) << (n & 63)
 	at := &w[n>>6&15]
 	if *at&bit != 0 {
-		return false
+		return false, 0
 	}
 	if *at |= bit; *at == ^uint64(0) && *w == *whole {
 		b[n>>10] = whole
+		grown -= wordBytes
 	}
-	return true
+	return true, grown
 }
 
 func (b bits) has(n int64) bool {
