@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -365,4 +367,61 @@ func alwaysLying(t *testing.T, protocol string, key kmsg.Key, l lie) {
 	began = time.Now()
 	require.NoError(t, r.Close())
 	require.Less(t, time.Since(began), 5*time.Second)
+}
+
+// leaveLies are what may be said to a member that leaves, beside the lies there are for any answer.
+func leaveLies(protocol string) []lie {
+	silence := lie{what: "nothing at all", say: func(rawserver.Request, kmsg.Response) rawserver.Reply { return rawserver.Reply{} }}
+	if protocol == "consumer" {
+		return []lie{
+			silence,
+			another("it does not know the member", func(r *kmsg.ConsumerGroupHeartbeatResponse) { r.ErrorCode = 25 }),
+			another("another broker coordinates", func(r *kmsg.ConsumerGroupHeartbeatResponse) { r.ErrorCode = 16 }),
+			another("an error that there is not", func(r *kmsg.ConsumerGroupHeartbeatResponse) { r.ErrorCode = math.MinInt16 }),
+			another("epoch 5, and partitions", func(r *kmsg.ConsumerGroupHeartbeatResponse) { r.MemberEpoch = 5 }),
+		}
+	}
+	member := func(code int16) kmsg.LeaveGroupResponseMember {
+		m := kmsg.NewLeaveGroupResponseMember()
+		m.MemberID, m.ErrorCode = "somebody else", code
+		return m
+	}
+	return []lie{
+		silence,
+		another("it does not know the member", func(r *kmsg.LeaveGroupResponse) { r.ErrorCode = 25 }),
+		another("another broker coordinates", func(r *kmsg.LeaveGroupResponse) { r.ErrorCode = 16 }),
+		another("an error that there is not", func(r *kmsg.LeaveGroupResponse) { r.ErrorCode = math.MinInt16 }),
+		another("somebody else has left", func(r *kmsg.LeaveGroupResponse) { r.Members = append(r.Members, member(0)) }),
+		another("a thousand others could not", func(r *kmsg.LeaveGroupResponse) {
+			r.Members = slices.Repeat([]kmsg.LeaveGroupResponseMember{member(82)}, 1000)
+		}),
+	}
+}
+
+// Whatever a coordinator answers to a member that leaves, Close returns: what was read is committed,
+// and the group will do without a member that it no longer hears of.
+func TestHostileCoordinatorsOfMembersThatLeave(t *testing.T) {
+	for protocol, key := range map[string]kmsg.Key{"classic": kmsg.LeaveGroup, "consumer": kmsg.ConsumerGroupHeartbeat} {
+		for _, l := range append(lies(), leaveLies(protocol)...) {
+			t.Run(protocol+" "+l.what, func(t *testing.T) {
+				t.Parallel()
+				var left atomic.Int64
+				c := &coordination{key: key, twist: func(req rawserver.Request, good kmsg.Response) rawserver.Reply {
+					if beat, is := req.Decode().(*kmsg.ConsumerGroupHeartbeatRequest); is && beat.MemberEpoch >= 0 {
+						return rawserver.Respond(req, good)
+					}
+					left.Add(1)
+					return l.say(req, good)
+				}}
+				c.from(-1)
+				r, ctx := c.start(t, protocol)
+				require.NoError(t, worked(ctx, r))
+				began := time.Now()
+				require.NoError(t, r.Close())
+				require.Less(t, time.Since(began), leaveWithin+5*time.Second)
+				require.Positive(t, left.Load())
+				require.Less(t, left.Load(), int64(20))
+			})
+		}
+	}
 }
