@@ -53,6 +53,9 @@ func (d Definition) ForCeiling(length time.Duration) (Definition, error) {
 			length = min(length, whole)
 		}
 	}
+	if d.Phases.WarmUpMessages > 0 {
+		d.Phases.WarmUp, d.Phases.WarmUpMessages = ceilingWarmUp, 0
+	}
 	d.Phases.WarmUp, d.Phases.Duration = min(d.Phases.WarmUp, ceilingWarmUp), length
 	d.Phases.Drain = ceilingDrain
 	d.Phases.Named, d.Phases.CoolDown, d.Phases.Steady = nil, 0, false

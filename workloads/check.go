@@ -159,6 +159,7 @@ func (c *checker) steps() {
 func (c *checker) phases() {
 	p := c.Phases
 	c.wait("phases.warmUp", p.WarmUp, 0)
+	c.warmUpMessages()
 	c.wait("phases.duration", p.Duration, 0)
 	c.wait("phases.drain", p.Drain, time.Millisecond)
 	c.wait("phases.interval", p.Interval, 10*time.Millisecond)
@@ -179,6 +180,23 @@ func (c *checker) phases() {
 	const mostWindows = 1_000_000
 	if p.Interval > 0 && p.Length()/p.Interval > mostWindows {
 		c.add("phases.interval", "is %s, which makes more than %d windows", settings.FormatDuration(p.Interval), mostWindows)
+	}
+}
+
+// warmUpMessages checks a warm-up that ends with a number of messages. In a closed loop nobody knows
+// when that is, so that nothing can be set for a time of the measured phase.
+func (c *checker) warmUpMessages() {
+	n := c.Phases.WarmUpMessages
+	c.count("phases.warmUpMessages", n, 0, 1e12)
+	switch {
+	case n <= 0:
+	case c.Producers.Count == 0:
+		c.add("phases.warmUpMessages", "is %d, but there are no producers", n)
+	case c.Phases.WarmUp > 0:
+		c.add("phases.warmUpMessages", "is %d, and phases.warmUp is %s: one of them ends the warm-up; set phases.warmUp=0s", n, settings.FormatDuration(c.Phases.WarmUp))
+	case c.Open():
+	case len(c.Faults) > 0, len(c.Consumers.Changes) > 0, c.Consumers.StartAfter > 0:
+		c.add("phases.warmUpMessages", "is %d in a closed loop, which takes nobody knows how long: faults, consumers.changes and consumers.startAfter, whose times count from its end, need phases.warmUp", n)
 	}
 }
 

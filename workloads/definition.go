@@ -176,7 +176,9 @@ type Keys struct {
 // Phases is the run's course: warm-up, measured phase, cool-down, drain.
 type Phases struct {
 	WarmUp   time.Duration `key:"warmUp" doc:"Load before the measured phase, not in any figure."`
-	Duration time.Duration `key:"duration" doc:"Length of the measured phase."`
+	// WarmUpMessages ends the warm-up after a number of messages, in place of WarmUp.
+	WarmUpMessages int64         `key:"warmUpMessages" unit:"messages" doc:"Messages of the warm-up, over all producers, after which the measured phase begins, in place of warmUp, which is 0 then. 0: by warmUp."`
+	Duration       time.Duration `key:"duration" doc:"Length of the measured phase."`
 	Named    []Stage       `key:"named" doc:"Parts of the measured phase with figures of their own and, where given, rates of their own: {name: peak, for: 10s, rate: 5k}, on the command line as 'peak 10s 5k'. They follow each other and make up the measured phase, in place of duration; each is a multiple of interval long."`
 	CoolDown time.Duration `key:"coolDown" doc:"Load after the measured phase, not in its figures, so that its last messages are answered under load."`
 	Steady   bool          `key:"steady" doc:"Find where the figures became steady (MSER-5 with a test for a trend that is left) and leave out what was before, as a warm-up found. The figure looked at is, by interval, the mean response with a rate and the rate without. Without a steady state the run is invalid. Needs 50 intervals."`

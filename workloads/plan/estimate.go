@@ -109,7 +109,7 @@ func messages(d *workloads.Definition) (n int64, known bool) {
 	}
 	measured, around := meanRate(d)
 	if measured == 0 {
-		return d.Producers.Messages, d.Producers.Messages > 0
+		return add(d.Producers.Messages, d.Phases.WarmUpMessages), d.Producers.Messages > 0
 	}
 	count := measured * measuredLength(d).Seconds()
 	if n := float64(len(d.Times)) * d.Producers.Fleet(); n > 0 && n < count {
@@ -118,7 +118,8 @@ func messages(d *workloads.Definition) (n int64, known bool) {
 	if most := float64(d.Producers.Messages); most > 0 && (d.Phases.Length() == 0 || most < count) {
 		count = most
 	}
-	return int64(math.Round(count + around*(d.Phases.WarmUp+d.Phases.CoolDown).Seconds())), true
+	count += float64(d.Phases.WarmUpMessages) + around*(d.Phases.WarmUp+d.Phases.CoolDown).Seconds()
+	return int64(math.Round(count)), true
 }
 
 // measuredLength is that of the measured phase, as far as its length is given.
@@ -132,13 +133,23 @@ func measuredLength(d *workloads.Definition) time.Duration {
 // length is the time of the phases.
 func length(d *workloads.Definition) time.Duration {
 	measured := measuredLength(d)
-	if rate, _ := meanRate(d); rate > 0 && d.Producers.Messages > 0 {
-		by := time.Duration(min(float64(d.Producers.Messages)/rate*1e9, math.MaxInt64/4))
+	rate, around := meanRate(d)
+	if rate > 0 && d.Producers.Messages > 0 {
+		by := lasting(d.Producers.Messages, rate)
 		if measured == 0 || by < measured {
 			measured = by
 		}
 	}
-	return d.Phases.WarmUp + measured + d.Phases.CoolDown
+	warmUp := d.Phases.WarmUp
+	if around > 0 {
+		warmUp += lasting(d.Phases.WarmUpMessages, around)
+	}
+	return warmUp + measured + d.Phases.CoolDown
+}
+
+// lasting is the time of n messages at a rate.
+func lasting(n int64, rate float64) time.Duration {
+	return time.Duration(min(float64(n)/rate*1e9, math.MaxInt64/8))
 }
 
 // String is the plan for people: points, order and estimate.

@@ -83,19 +83,32 @@ func (c *conductor) summon() error {
 func (c *conductor) lay() {
 	p := &c.def.Producers
 	lead := 5*time.Millisecond + time.Duration(p.Count)*5*time.Microsecond
-	warmUp, coolDown := int64(c.def.Phases.WarmUp), int64(c.def.Phases.CoolDown)
 	begin := c.clock.Now() + int64(lead)
-	start := begin + warmUp
+	start := begin + int64(c.def.Phases.WarmUp)
 	length := int64(c.def.Phases.Length())
+	if n := c.def.Phases.WarmUpMessages; n > 0 && c.frame.open {
+		start = begin + steady(c.def, c.def.Seed+1).Due(n)
+	} else if n > 0 {
+		c.course.warming, start = newWarming(n, func(start int64) { c.begins(start, length) }), someDay
+	}
+	c.begun = begin
+	if c.course.warming != nil {
+		c.begun = c.clock.Now()
+	}
 	if c.frame.open {
 		c.course.legs, length = openLegs(c.def, begin, start)
 	} else if p.Messages > 0 && p.Count > 0 {
 		c.course.quota = new(atomic.Int64)
 		c.course.quota.Store(p.Messages)
 	}
-	if length > 0 {
+	c.begins(start, length)
+}
+
+// begins fixes when the measured phase begins, and with its length, where that is known, when it ends.
+func (c *conductor) begins(start, length int64) {
+	if length > 0 && start < someDay {
 		c.frame.end.Store(start + length)
-		if coolDown > 0 {
+		if coolDown := int64(c.def.Phases.CoolDown); coolDown > 0 {
 			c.frame.cool.Store(start + length)
 			c.frame.last.Store(start + length + coolDown)
 		}
@@ -118,8 +131,14 @@ func (c *conductor) startLoad() {
 
 // measure waits through warm-up and measured phase, and ends it early when it must.
 func (c *conductor) measure(k *keeper) {
-	k.enter(PhaseWarmUp, time.Duration(c.frame.start.Load()-c.clock.Now()))
-	if !c.sleep(c.frame.start.Load(), nil) {
+	var warm <-chan struct{}
+	if c.course.warming == nil {
+		k.enter(PhaseWarmUp, time.Duration(c.frame.start.Load()-c.clock.Now()))
+	} else {
+		k.enter(PhaseWarmUp, 0)
+		warm = c.course.warming.over
+	}
+	if !c.sleep(c.frame.start.Load(), warm) {
 		c.breakOff()
 		return
 	}
@@ -223,6 +242,7 @@ func (c *conductor) breakOff() {
 	c.broken.Store(true)
 	c.endSending()
 	now := c.clock.Now()
+	c.frame.start.CompareAndSwap(someDay, now)
 	c.frame.end.Store(max(min(now, c.frame.end.Load()), c.frame.start.Load()))
 	c.ended = c.err.Error()
 }

@@ -71,6 +71,8 @@ type engine struct {
 	// never closed.
 	failed chan error
 
+	begun int64 // when the first message was due
+
 	// What the phases leave for the summary.
 	edges    [2]results.Usage
 	flows    [2]flow

@@ -31,6 +31,8 @@ type course struct {
 	// quota counts down the messages a closed loop may still send in the measured phase; nil
 	// when it is bounded by time alone.
 	quota *atomic.Int64
+	// warming is the warm-up of a closed loop that a number of messages ends; nil without.
+	warming *warming
 	// fatal ends the run, with the first error it is given.
 	fatal func(error)
 }
@@ -236,14 +238,41 @@ func (l *loader) withheld(f func(due int64)) (n int64) {
 
 // closed hands over runs back to back until the load's phases end or its quota is used up.
 func (l *loader) closed(stop context.Context) {
-	sent := true
-	for now := l.clock.Now(); sent && stop.Err() == nil && !l.frame.over(now); {
+	from, sent := l.clock.Now(), true // from: what is due now or later is not of a warm-up of messages
+	if l.warming != nil {
+		from, sent = l.warm(stop, l.warming)
+	}
+	for now := from; sent && stop.Err() == nil && !l.frame.over(now); now = max(now, from) {
 		n := l.claim(now)
 		if n == 0 || !l.fillRun(stop, n, now) {
 			return
 		}
+		if left := n - len(l.batch); l.quota != nil && now >= l.frame.start.Load() {
+			l.quota.Add(int64(left))
+		}
 		now, sent = l.send(stop, l.clock.Now())
 	}
+}
+
+// warm hands over runs until the warm-up's messages are used up, and gives when the measured phase
+// began. False when stopped.
+func (l *loader) warm(stop context.Context, w *warming) (from int64, done bool) {
+	for now := l.clock.Now(); stop.Err() == nil; {
+		n, from := w.claim(l.run, l.clock)
+		if n == 0 {
+			return from, true
+		}
+		filled := l.fillRun(stop, n, now)
+		w.filled(n - len(l.batch))
+		if !filled {
+			return 0, false
+		}
+		var sent bool
+		if now, sent = l.send(stop, l.clock.Now()); !sent {
+			return 0, false
+		}
+	}
+	return 0, false
 }
 
 // claim is how many messages the next run may hold.
@@ -265,9 +294,6 @@ func (l *loader) fillRun(stop context.Context, n int, now int64) bool {
 			break
 		}
 		l.add(m, now)
-	}
-	if l.quota != nil && now >= l.frame.start.Load() {
-		l.quota.Add(int64(n - len(l.batch)))
 	}
 	return len(l.batch) > 0
 }

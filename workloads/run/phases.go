@@ -25,12 +25,12 @@ type stretch struct {
 // the steady state begins, 0 when none was looked for or found.
 func (e *engine) stretches(elapsed, settled int64) []stretch {
 	var list []stretch
-	p := &e.def.Phases
+	p, start := &e.def.Phases, e.frame.start.Load()
 	add := func(name, kind string, from, length int64, c *cell, around bool) {
 		list = append(list, stretch{name, kind, from, length, c, around})
 	}
-	if p.WarmUp > 0 {
-		add(results.PhaseWarmUp, results.PhaseWarmUp, -int64(p.WarmUp), int64(p.WarmUp), &e.timeline.outside[beforeIt], true)
+	if p.WarmUp > 0 || p.WarmUpMessages > 0 {
+		add(results.PhaseWarmUp, results.PhaseWarmUp, e.begun-start, start-e.begun, &e.timeline.outside[beforeIt], true)
 	}
 	if settled > 0 {
 		add("settling", results.PhaseWarmUp, 0, settled, e.timeline.sum(0, e.frame.window(settled)), false)

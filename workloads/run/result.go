@@ -220,7 +220,7 @@ func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Fact
 		Topics: run.Topics, LeadersMayMove: e.spec.LeadersMayMove, EndedEarly: e.ended,
 		Foreign: e.found().foreign,
 	}
-	if response, ok := run.Series[results.SeriesResponse]; ok && e.def.Phases.WarmUp <= 0 && run.ElapsedNs == e.frame.end.Load()-e.frame.start.Load() {
+	if response, ok := run.Series[results.SeriesResponse]; ok && e.def.Phases.WarmUp <= 0 && e.def.Phases.WarmUpMessages <= 0 && run.ElapsedNs == e.frame.end.Load()-e.frame.start.Load() {
 		f.Missing = time.Duration(response.MinNs)
 	}
 	for name, h := range series {

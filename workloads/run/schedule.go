@@ -91,7 +91,7 @@ const (
 // ends it, and to the last message where a file of times does.
 func openLegs(d *workloads.Definition, begin, start int64) (legs []leg, length int64) {
 	warm := leg{schedule: steady(d, d.Seed+1), origin: begin}
-	if start > begin {
+	if warm.count = d.Phases.WarmUpMessages; warm.count == 0 && start > begin {
 		warm.count = warm.schedule.Count(start - begin)
 	}
 	main := leg{schedule: measuredSchedule(d), origin: start}
