@@ -44,7 +44,7 @@ func (d Definition) ForCeiling(length time.Duration) (Definition, error) {
 	d.Thresholds, d.Repeat = nil, 1
 	d.Producers.Rate, d.Producers.Messages, d.Producers.Schedule = 0, 0, plain.Producers.Schedule
 	d.Producers.RateOf, d.Times, d.timesFrom = plain.Producers.RateOf, nil, ""
-	d.Consumers = plain.Consumers
+	d.Consumers, d.Producers.Await = plain.Consumers, plain.Producers.Await
 	d.Topics.Name, d.Topics.Config, d.Topics.Keep, d.Topics.ReplicationFactor = "", nil, false, 1
 	d.Topics.Count = max(1, d.Topics.Count)
 	if length <= 0 {

@@ -81,9 +81,27 @@ func (c *checker) topics() {
 	if t.Name != "" && t.Count != 1 {
 		c.add("topics.count", "is %d, but topics.name names one", t.Count)
 	}
+	c.include()
 	c.count("topics.count", int64(t.Count), 1, 10_000)
 	c.count("topics.partitions", int64(t.Partitions), 1, 100_000)
 	c.count("topics.replicationFactor", int64(t.ReplicationFactor), 0, math.MaxInt16)
+}
+
+// include checks a pattern of topics.
+func (c *checker) include() {
+	t := c.Topics
+	if t.Include == "" {
+		return
+	}
+	if _, err := t.Pattern(); err != nil {
+		c.add("topics.include", "is no regular expression: %v", err)
+	}
+	if t.Name != "" {
+		c.add("topics.include", "is given beside topics.name; give one of them")
+	}
+	if c.Producers.Count > 0 {
+		c.add("topics.include", "is for runs that only consume, and there are %d producers", c.Producers.Count)
+	}
 }
 
 func (c *checker) producers() {

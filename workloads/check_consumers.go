@@ -15,10 +15,10 @@ func (c *checker) consumers() {
 	if r.Count*r.Groups > most && r.Count <= 100_000 && r.Groups <= 10_000 {
 		c.add("consumers.groups", "is %d, which makes %d consumers with consumers.count=%d; %d is the most", r.Groups, r.Count*r.Groups, r.Count, most)
 	}
-	if partitions := c.Topics.Count * c.Topics.Partitions; c.Topics.Name == "" && r.Count > partitions && r.Mode == "partition" {
+	if partitions := c.Topics.Count * c.Topics.Partitions; !c.Topics.Existing() && r.Count > partitions && r.Mode == "partition" {
 		c.add("consumers.count", "is %d, but there are %d partitions: the others would have nothing to read", r.Count, partitions)
 	}
-	if c.Producers.Count == 0 && r.Count > 0 && c.Topics.Name == "" {
+	if c.Producers.Count == 0 && r.Count > 0 && !c.Topics.Existing() {
 		c.add("topics.name", "is needed for a run that only consumes: a topic made for it would be empty")
 	}
 	if r.Count == 0 && !c.mayChange("consumers.count") {
@@ -26,6 +26,7 @@ func (c *checker) consumers() {
 		return
 	}
 	c.startAfter()
+	c.idle()
 	c.changes()
 	if r.Mode != "group" && !c.mayChange("consumers.mode") {
 		c.onlyGroups()
@@ -40,7 +41,7 @@ func (c *checker) nobody() {
 		used bool
 	}{
 		{"groups", r.Groups > d.Groups}, {"mode", r.Mode != d.Mode}, {"startAfter", r.StartAfter != 0},
-		{"changes", len(r.Changes) > 0}, {"commit", r.Commit != d.Commit},
+		{"changes", len(r.Changes) > 0}, {"commit", r.Commit != d.Commit}, {"group", r.Group != ""}, {"idle", r.Idle != 0},
 	} {
 		if key.used {
 			c.add("consumers."+key.name, "says what consumers do, but consumers.count is 0")
@@ -53,8 +54,27 @@ func (c *checker) onlyGroups() {
 	if len(c.Consumers.Changes) > 0 {
 		c.add("consumers.changes", "needs consumers.mode=group: nobody takes over the partitions of a reader that has its own")
 	}
+	if c.Consumers.Group != "" {
+		c.add("consumers.group", "is %q, which needs consumers.mode=group", c.Consumers.Group)
+	}
 	if c.Consumers.Commit != Default().Consumers.Commit {
 		c.add("consumers.commit", "is %s, which needs consumers.mode=group: readers of partitions commit nothing", c.Consumers.Commit)
+	}
+}
+
+// idle checks what ends a run of consumers alone, and the name of their group.
+func (c *checker) idle() {
+	r := c.Consumers
+	c.wait("consumers.idle", r.Idle, 0)
+	if r.Idle > 0 && c.Producers.Count > 0 {
+		c.add("consumers.idle", "is for runs that only consume, and there are %d producers", c.Producers.Count)
+	}
+	if r.Group != "" && r.Groups > 1 {
+		c.add("consumers.groups", "is %d, but consumers.group names one", r.Groups)
+	}
+	const longest = 255
+	if len(r.Group) > longest {
+		c.add("consumers.group", "has %d bytes, %d is the most", len(r.Group), longest)
 	}
 }
 

@@ -12,7 +12,7 @@ func Default() Definition {
 	return Definition{
 		Seed:      1,
 		Topics:    Topics{Count: 1, Partitions: 6},
-		Producers: Producers{Count: 1, RateOf: OfAll, Schedule: Schedule{Kind: "constant"}, Form: "callback", Pacer: "auto", Run: 256},
+		Producers: Producers{Count: 1, RateOf: OfAll, Schedule: Schedule{Kind: "constant"}, Form: "callback", Await: "acked", Pacer: "auto", Run: 256},
 		Consumers: Consumers{Groups: 1, Mode: "partition", Form: "batch", From: "run", Commit: "interval"},
 		Payload: Payload{
 			Kind: payload.KindRandom, Size: 100, Compressibility: 0.5, Stamp: "auto",

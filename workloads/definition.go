@@ -4,6 +4,7 @@
 package workloads
 
 import (
+	"regexp"
 	"time"
 
 	"github.com/kbench/kbench/client/settings"
@@ -84,11 +85,23 @@ const (
 // Topics are what producers write to and consumers read from.
 type Topics struct {
 	Name              string            `key:"name" doc:"An existing topic to use as it is; it is neither created nor deleted. Empty: topics are made for the run and deleted after it."`
+	Include           string            `key:"include" doc:"For runs that only consume, in place of name: a regular expression (RE2) that the whole names of existing topics match. Kafka's internal topics, whose names begin with two underscores, are left out."`
 	Count             int               `key:"count" doc:"Number of topics made for the run."`
 	Partitions        int               `key:"partitions" doc:"Partitions of each topic made."`
 	ReplicationFactor int               `key:"replicationFactor" doc:"Replicas of each partition; 0 means as many as there are brokers, 3 at most."`
 	Config            map[string]string `key:"config" doc:"Topic configuration by Kafka's own names, e.g. min.insync.replicas."`
 	Keep              bool              `key:"keep" doc:"Leave the topics made for the run in place after it."`
+}
+
+// Existing says whether the topics are there already: the run neither makes nor deletes them.
+func (t *Topics) Existing() bool { return t.Name != "" || t.Include != "" }
+
+// Pattern matches the whole names of the topics that Include means.
+func (t *Topics) Pattern() (*regexp.Regexp, error) {
+	if _, err := regexp.Compile(t.Include); err != nil { // in the user's words, not with ours around them
+		return nil, err
+	}
+	return regexp.Compile("^(?:" + t.Include + ")$")
 }
 
 // Producers is the producing side of the load.
@@ -104,6 +117,7 @@ type Producers struct {
 	Messages        int64  `key:"messages" doc:"Messages in all after which the measured phase ends; 0: by phases.duration alone."`
 	ShareConnection bool   `key:"shareConnection" doc:"All producers share one client and its connections, instead of one each."`
 	Form            string `key:"form" enum:"callback,channels,sync,batch" doc:"Which form of the client sends. callback: asynchronous, outcomes by callback. channels: the same through the channels Input, Successes and Errors. sync: one message at a time per producer. batch: what is due goes as one list, by the batch producer; producer.batch.async is its mode."`
+	Await           string `key:"await" enum:"acked,received" doc:"What a producer of form sync waits for before its next message. acked: the acknowledgement. received: that every group of consumers has it as well, within phases.drain: one message at a time from end to end."`
 	Pacer           string `key:"pacer" enum:"auto,sleep,nanosleep,spin" doc:"How a producer waits for the next due time. sleep: on the runtime's timers, up to a millisecond late. nanosleep: on a thread of its own, 40-100 us late. spin: never late, for a core each, which counts as CPU a message. auto: nanosleep with a core to spare beside the producers, spin from 20k/s a producer on with three, else sleep. What was used and how late it woke up is in the result."`
 	Run             int    `key:"run" unit:"messages" doc:"Most messages handed to the client in one call."`
 }
@@ -125,13 +139,16 @@ type Schedule struct {
 type Consumers struct {
 	Count  int    `key:"count" doc:"Reader instances in each group, among which the partitions are shared out. 0 for none."`
 	Groups int    `key:"groups" doc:"Groups of readers, each of which reads everything: fan-out. Lost, duplicated and reordered messages are looked for in each."`
+	Group  string `key:"group" doc:"mode group: a group of this name, which goes on from what it has committed and is not deleted after the run. Empty: groups of the run's own."`
 	Mode   string `key:"mode" enum:"partition,group" doc:"How readers get their partitions. partition: dealt out once, without a group on the cluster. group: as members of a consumer group, by the settings consumer.group.*."`
 	Form   string `key:"form" enum:"batch,message" doc:"Which form of the reader receives: FetchBatch or one FetchMessage a message."`
 	From   string `key:"from" enum:"run,earliest" doc:"Where reading starts: at the end of the log as the run begins, or at its beginning."`
 	Commit string `key:"commit" enum:"interval,batch,none" doc:"mode group: when offsets are committed. interval: every consumer.group.commitInterval, a second when that is 0. batch: after every run of messages received, and waited for. none: never, so that members that take partitions over begin where the group began."`
 	// StartAfter lets a backlog grow before the consumers are opened.
 	StartAfter time.Duration `key:"startAfter" doc:"How long after the start of the measured phase the consumers begin, where they would have begun at once: with the backlog of that time and of the warm-up. Then the time to zero lag is measured."`
-	Changes    []Change      `key:"changes" doc:"mode group: members that join, leave or are killed during the measured phase, in every group: {at: 5s, add: 2}, {at: 8s, remove: 1} or {at: 10s, kill: 1}, on the command line as '5s add 2'. Those leave that have been there longest."`
+	// Idle ends a run that only consumes when nothing comes any more.
+	Idle    time.Duration `key:"idle" doc:"A run that only consumes ends when nothing was received for this long. 0: never."`
+	Changes []Change      `key:"changes" doc:"mode group: members that join, leave or are killed during the measured phase, in every group: {at: 5s, add: 2}, {at: 8s, remove: 1} or {at: 10s, kill: 1}, on the command line as '5s add 2'. Those leave that have been there longest."`
 }
 
 // Payload is what the messages hold.
@@ -175,13 +192,13 @@ type Keys struct {
 
 // Phases is the run's course: warm-up, measured phase, cool-down, drain.
 type Phases struct {
-	WarmUp   time.Duration `key:"warmUp" doc:"Load before the measured phase, not in any figure."`
+	WarmUp time.Duration `key:"warmUp" doc:"Load before the measured phase, not in any figure."`
 	// WarmUpMessages ends the warm-up after a number of messages, in place of WarmUp.
 	WarmUpMessages int64         `key:"warmUpMessages" unit:"messages" doc:"Messages of the warm-up, over all producers, after which the measured phase begins, in place of warmUp, which is 0 then. 0: by warmUp."`
 	Duration       time.Duration `key:"duration" doc:"Length of the measured phase."`
-	Named    []Stage       `key:"named" doc:"Parts of the measured phase with figures of their own and, where given, rates of their own: {name: peak, for: 10s, rate: 5k}, on the command line as 'peak 10s 5k'. They follow each other and make up the measured phase, in place of duration; each is a multiple of interval long."`
-	CoolDown time.Duration `key:"coolDown" doc:"Load after the measured phase, not in its figures, so that its last messages are answered under load."`
-	Steady   bool          `key:"steady" doc:"Find where the figures became steady (MSER-5 with a test for a trend that is left) and leave out what was before, as a warm-up found. The figure looked at is, by interval, the mean response with a rate and the rate without. Without a steady state the run is invalid. Needs 50 intervals."`
+	Named          []Stage       `key:"named" doc:"Parts of the measured phase with figures of their own and, where given, rates of their own: {name: peak, for: 10s, rate: 5k}, on the command line as 'peak 10s 5k'. They follow each other and make up the measured phase, in place of duration; each is a multiple of interval long."`
+	CoolDown       time.Duration `key:"coolDown" doc:"Load after the measured phase, not in its figures, so that its last messages are answered under load."`
+	Steady         bool          `key:"steady" doc:"Find where the figures became steady (MSER-5 with a test for a trend that is left) and leave out what was before, as a warm-up found. The figure looked at is, by interval, the mean response with a rate and the rate without. Without a steady state the run is invalid. Needs 50 intervals."`
 	// Drain bounds the wait, after the last due time, for outcomes and arrivals.
 	Drain    time.Duration `key:"drain" doc:"Longest wait after the measured phase for outcomes still open; what is open then is counted as unknown."`
 	Interval time.Duration `key:"interval" doc:"Length of one window of the timeline and of the HdrHistogram log."`

@@ -18,8 +18,30 @@ func (c *checker) form() {
 	if form != "batch" && c.client("producer.batch.async") == "true" && !c.mayChange("producers.form", "producer.batch.async") {
 		c.add("producers.form", "is %s, and producer.batch.async=true is a mode of batch", form)
 	}
+	c.await()
 	if form == "sync" && !c.mayChange("producers.form", "payload", "producer.flush.messages", "producer.flush.bytes", "producer.flush.frequency") {
 		c.lonely()
+	}
+}
+
+// await checks that what is waited for can be noticed.
+func (c *checker) await() {
+	if c.Producers.Await != "received" {
+		return
+	}
+	for _, key := range []struct {
+		name  string
+		wrong bool
+		needs string
+	}{
+		{"producers.form", c.Producers.Form != "sync", "sync"},
+		{"consumers.count", c.Consumers.Count == 0, "1 or more"},
+		{"payload.stamp", c.Payload.Stamp == "none", "other than none"},
+		{"consumers.startAfter", c.Consumers.StartAfter > 0, "0"},
+	} {
+		if key.wrong && !c.mayChange("producers.await", key.name) {
+			c.add("producers.await", "is received, which needs %s to be %s", key.name, key.needs)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 
 // ownTopics has somebody who ends kbench at once told that topics may be left.
 func (b *bench) ownTopics(def *workloads.Definition, errOut io.Writer) {
-	if b.cluster.child != nil || def.Topics.Name != "" {
+	if b.cluster.child != nil || def.Topics.Existing() {
 		return
 	}
 	b.stop.beforeExit(func() {

@@ -24,6 +24,7 @@ type conductor struct {
 	// measured is closed by drive at the end of the measured phase; the crew's director reads it.
 	measured chan struct{}
 	broken   atomic.Bool // the measured phase was broken off
+	idled    atomic.Bool // it ended since nothing was received any more
 	others   sync.WaitGroup
 	err      error // why the run ends early
 }
@@ -150,6 +151,7 @@ func (c *conductor) measure(k *keeper) {
 		c.breakOff()
 	} else if now := c.clock.Now(); finished != nil && now < c.frame.end.Load() {
 		c.endAtLast(now)
+		c.noteIdle()
 	}
 	c.edges[1], c.flows[1] = results.ReadUsage(), c.flow(c.clock.Now())
 	c.spec.Target.Mark(c.drain, MeasureEnd)
@@ -170,29 +172,44 @@ func (c *conductor) finished() <-chan struct{} {
 	switch {
 	case c.course.quota != nil:
 		return c.loaded
-	case len(c.loaders) == 0 && c.def.Producers.Messages > 0:
+	case len(c.loaders) == 0 && (c.def.Producers.Messages > 0 || c.def.Consumers.Idle > 0):
 		return c.receivedAll()
 	}
 	return nil
 }
 
-// receivedAll gives a channel that is closed once enough was received. The goroutine that
-// closes it ends with endReader at the latest; others waits for it.
+// receivedAll gives a channel that is closed once enough was received, or nothing was for
+// consumers.idle. The goroutine that closes it ends with endReader at the latest; others waits for it.
 func (c *conductor) receivedAll() <-chan struct{} {
 	done := make(chan struct{})
+	enough, idle := c.def.Producers.Messages, int64(c.def.Consumers.Idle)
 	c.others.Go(func() {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
-		for c.found().received < c.def.Producers.Messages {
+		seen, since := c.arrivals(), c.clock.Now()
+		for enough == 0 || c.found().received < enough {
 			select {
 			case <-tick.C:
 			case <-c.consume.Done():
 				return
 			}
+			if n, now := c.arrivals(), c.clock.Now(); n != seen {
+				seen, since = n, now
+			} else if idle > 0 && now-since >= idle {
+				c.idled.Store(true)
+				break
+			}
 		}
 		close(done)
 	})
 	return done
+}
+
+// noteIdle tells that there were fewer messages than asked for.
+func (c *conductor) noteIdle() {
+	if n, found := c.def.Producers.Messages, c.found().received; c.idled.Load() && n > 0 {
+		c.note("nothing was received for %s (consumers.idle): %d of the %d messages asked for were there", c.def.Consumers.Idle, found, n)
+	}
 }
 
 // endAtLast ends a phase bounded by messages at its last outcome; now, when there was none.

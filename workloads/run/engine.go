@@ -119,6 +119,9 @@ func newEngine(spec Spec) (*engine, error) {
 	e.course = course{clock: e.clock, producers: int64(d.Producers.Count), run: d.Producers.Run,
 		pacer: choosePacer(d.Producers.Pacer, d.Producers.Count, fullRate(d), results.CPUAvailable()),
 		frame: e.frame, filler: filler, fatal: e.fatal}
+	if d.Producers.Await == "received" {
+		e.course.await = d.Phases.Drain
+	}
 	return e, nil
 }
 
@@ -167,7 +170,7 @@ func (e *engine) prepareLoaders() {
 	for id := range e.def.Producers.Count {
 		shard := id % len(e.recorders)
 		e.loaders = append(e.loaders, &loader{course: &e.course, id: int64(id),
-			rec: e.recorders[shard], taken: &e.taken[shard]})
+			rec: e.recorders[shard], taken: &e.taken[shard], arrived: make(chan struct{}, 1)})
 	}
 }
 
@@ -188,6 +191,9 @@ func (e *engine) openProducer(ctx context.Context, l *loader) error {
 	if e.tracking() {
 		for _, g := range e.groups {
 			l.pool.ledgers = append(l.pool.ledgers, g.ledgers[l.id])
+			if e.course.await > 0 {
+				g.ledgers[l.id].arrived = l.arrived
+			}
 		}
 	}
 	out.pool = l.pool

@@ -30,6 +30,9 @@ type ledger struct {
 	frame   *frame
 	made    int // chunks made; of the load goroutine
 	retired int // chunks before this one are whole; of the retiring goroutine
+	// arrived holds a token once something was received; nil unless the producer waits for arrivals.
+	// receive writes it, the load goroutine reads it, it is never closed.
+	arrived chan struct{}
 }
 
 func newLedger(f *frame) *ledger {
@@ -87,7 +90,20 @@ func (l *ledger) receive(seq int64) (again, known bool) {
 		return true, true
 	}
 	bit := uint64(1) << (seq % 64)
-	return c.received[seq%chunkLen/64].Or(bit)&bit != 0, true
+	again = c.received[seq%chunkLen/64].Or(bit)&bit != 0
+	if l.arrived != nil {
+		select {
+		case l.arrived <- struct{}{}:
+		default: // one is enough
+		}
+	}
+	return again, true
+}
+
+// has says whether a message that was sent has been received. Of the load goroutine.
+func (l *ledger) has(seq int64) bool {
+	c := (*l.table.Load())[seq>>chunkBits].Load()
+	return c == whole || c.received[seq%chunkLen/64].Load()&(1<<(seq%64)) != 0
 }
 
 // retire lets go of the chunks of which everything arrived, also behind one with something missing.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/kbench/kbench/workloads/pace"
 )
@@ -33,6 +34,8 @@ type course struct {
 	quota *atomic.Int64
 	// warming is the warm-up of a closed loop that a number of messages ends; nil without.
 	warming *warming
+	// await bounds the wait for a message's arrival before the next; 0: nobody waits for that.
+	await time.Duration
 	// fatal ends the run, with the first error it is given.
 	fatal func(error)
 }
@@ -47,6 +50,8 @@ type loader struct {
 	pacer  pacer
 	taken  *intake // messages the target took, shared with the producers of a recorder
 	batch  []*Message
+	// arrived holds a token once something of this producer was received; see ledger.
+	arrived chan struct{}
 
 	attempted int64 // messages of the measured phase the target took
 	exhausted bool  // the pool's bound was reached
@@ -199,6 +204,10 @@ func (l *loader) send(stop context.Context, now int64) (after int64, sent bool) 
 	}
 	l.back(l.batch[n:])
 	if err == nil && n == len(l.batch) {
+		if l.await > 0 {
+			sent = l.awaitArrival(stop)
+			return l.clock.Now(), sent
+		}
 		return after, true
 	}
 	if stop.Err() == nil {

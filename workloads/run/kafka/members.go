@@ -75,7 +75,7 @@ func (t *Target) openMember(ctx context.Context, who run.Member, in run.Arrivals
 // groupStart is where a group begins. Topics made for the run are read from their first message,
 // which is the run's.
 func (t *Target) groupStart() int64 {
-	if d := &t.o.Definition; d.Topics.Name != "" && d.Consumers.From == "run" {
+	if d := &t.o.Definition; d.Topics.Existing() && d.Consumers.From == "run" {
 		return client.LastOffset
 	}
 	return client.FirstOffset
@@ -275,7 +275,10 @@ func (t *Target) prepareGroups(ctx context.Context) error {
 	for _, n := range t.parts {
 		partitions += int(n)
 	}
-	for i := range max(1, d.Consumers.Groups) {
+	if d.Consumers.Group != "" {
+		t.groups = append(t.groups, newGroup(d.Consumers.Group, partitions))
+	}
+	for i := len(t.groups); i < max(1, d.Consumers.Groups); i++ {
 		t.groups = append(t.groups, newGroup(fmt.Sprintf("kbench-%s-%s-g%d", safe(d.Name), t.suffix, i+1), partitions))
 	}
 	if d.Consumers.StartAfter == 0 || t.groupStart() != client.LastOffset {
@@ -324,8 +327,12 @@ func (t *Target) reportGroups(r *run.Report) {
 }
 
 // deleteGroups deletes the groups of the run. One with a member that was killed a moment ago cannot be;
-// it goes when its member's session has run out and what it committed is gone with the topics.
+// it goes when its member's session has run out and what it committed is gone with the topics. One that
+// the workload names stays.
 func (t *Target) deleteGroups(ctx context.Context) error {
+	if t.o.Definition.Consumers.Group != "" {
+		return nil
+	}
 	var errs []error
 	for _, g := range t.groups {
 		err := t.admin.DeleteGroups(ctx, g.name)

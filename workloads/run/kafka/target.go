@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -104,9 +105,12 @@ func (t *Target) Prepare(ctx context.Context) error {
 
 func (t *Target) prepareTopics(ctx context.Context) error {
 	d := &t.o.Definition.Topics
-	if d.Name != "" {
+	switch {
+	case d.Name != "":
 		t.topics = []string{d.Name}
 		return nil
+	case d.Include != "":
+		return t.includeTopics(ctx)
 	}
 	rf := d.ReplicationFactor
 	if rf == 0 {
@@ -124,6 +128,28 @@ func (t *Target) prepareTopics(ctx context.Context) error {
 		t.made = t.topics // also what a failure half-way leaves
 	}
 	return t.admin.CreateTopics(ctx, specs...)
+}
+
+// includeTopics finds the topics that are meant by a pattern.
+func (t *Target) includeTopics(ctx context.Context) error {
+	d := &t.o.Definition.Topics
+	pattern, err := d.Pattern()
+	if err != nil {
+		return fmt.Errorf("topics.include: %w", err)
+	}
+	names, err := t.admin.Topics(ctx)
+	if err != nil {
+		return fmt.Errorf("finding the topics of topics.include: %w", err)
+	}
+	for _, name := range names {
+		if pattern.MatchString(name) && !strings.HasPrefix(name, "__") {
+			t.topics = append(t.topics, name)
+		}
+	}
+	if len(t.topics) == 0 {
+		return fmt.Errorf("none of the cluster's %d topics matches topics.include=%q", len(names), d.Include)
+	}
+	return nil
 }
 
 // safe is what of a name may stand in a topic's name.

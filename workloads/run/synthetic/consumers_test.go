@@ -131,6 +131,33 @@ func TestConsumeOnly(t *testing.T) {
 	require.True(t, out.Run.Verdict.Valid, out.Run.Verdict.Reasons)
 }
 
+// A run that only consumes ends when nothing comes any more, and says how much was there.
+func TestConsumeOnlyUntilNothingComes(t *testing.T) {
+	d := definition(0, time.Minute)
+	d.Producers.Count, d.Producers.Messages, d.Consumers.Count, d.Consumers.Idle = 0, 5000, 1, 3*time.Second
+	out, err := execute(t, run.Spec{Definition: d}, synthetic.Script{}, nil)
+	require.NoError(t, err)
+	require.Zero(t, out.Run.Counts.Received)
+	require.InDelta(t, 3*time.Second, out.Run.ElapsedNs, float64(50*ms))
+	require.Contains(t, out.Run.Verdict.Warnings, "nothing was received for 3s (consumers.idle): 0 of the 5000 messages asked for were there")
+}
+
+// A producer that waits for arrivals has one message under way from end to end.
+func TestAwaitReceived(t *testing.T) {
+	d := consuming(0, 2*time.Second)
+	d.Producers.Form, d.Producers.Await, d.Producers.Count, d.Consumers.Groups = "sync", "received", 1, 2
+	script := synthetic.Script{Latency: ms, Delivery: 3 * ms, Partitions: 3, Groups: 2}
+	out := measure(t, d, script)
+	require.InDelta(t, 500, out.Run.Counts.Acked, 2, "4 ms each")
+	require.Equal(t, 2*out.Run.Counts.Acked, out.Run.Counts.Received)
+	near(t, 4*ms, out.Run.Series[results.SeriesE2E].P50Ns, "e2e")
+
+	script.Lose, d.Phases.WarmUp = 100, 0
+	out, err := execute(t, run.Spec{Definition: d}, script, nil)
+	require.ErrorContains(t, err, "was acknowledged and did not arrive within phases.drain (30s)")
+	require.EqualValues(t, 2, out.Run.Counts.Lost+out.Run.Counts.NotReceived, "in each group")
+}
+
 // Messages of another run in the same topic are in no figure.
 func TestForeignMessages(t *testing.T) {
 	out, err := execute(t, run.Spec{Definition: consuming(1000, 2*time.Second)},
