@@ -19,7 +19,7 @@ func (r *reader) build() *Settings {
 	if out.sasl.Mechanism == "PLAIN" && out.tls == nil {
 		r.warn("SASL PLAIN without TLS: the password crosses the network as it is")
 	}
-	out.Warnings = r.warnings
+	out.Warnings, out.Others, out.Ignored = r.warnings, r.others, r.ignored
 	out.given = r.file != "" || out.tls != nil || out.sasl.Mechanism != ""
 	return out
 }

@@ -95,6 +95,9 @@ func (r *reader) readJava(name string, data []byte) {
 			f.unknown(p)
 		}
 	}
+	for _, p := range ignored {
+		r.others = append(r.others, Property{Name: p.key, Value: p.value, File: name, Line: p.line, Lenient: true})
+	}
 	f.warnIgnored(ignored)
 	if len(r.problems) > 0 {
 		return
@@ -136,6 +139,9 @@ func (f *javaFile) known() []string {
 	for name := range javaSpecial {
 		names = append(names, name)
 	}
+	for name := range javaClient {
+		names = append(names, name)
+	}
 	slices.Sort(names)
 	return append(names, javaNames...)
 }
@@ -150,8 +156,9 @@ func (f *javaFile) warnIgnored(ps []property) {
 	for _, p := range ps {
 		names, at = append(names, p.key), append(at, p.line)
 	}
-	f.r.warn("%s: only what is about brokers, TLS and SASL is used, and not %s (%s); set what you need of it in the workload or by --set",
+	f.r.ignored = fmt.Sprintf("%s: only what is about brokers, TLS and SASL is used, and not %s (%s); set what you need of it in the workload or by --set",
 		f.name, strings.Join(names, ", "), lines(at))
+	f.r.warnings = append(f.r.warnings, f.r.ignored)
 }
 
 func (r *reader) warn(format string, a ...any) {

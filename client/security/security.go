@@ -26,6 +26,10 @@ type Settings struct {
 	Brokers []string
 	// Warnings are what users should know of what was read, a line each.
 	Warnings []string
+	// Others are the properties of a Java file that are not about connecting, for who can Translate
+	// them; Ignored is the one of Warnings that says that they are not used.
+	Others  []Property
+	Ignored string
 
 	given bool
 	tls   *tls.Config
@@ -98,6 +102,8 @@ type reader struct {
 	keys     keys
 	given    map[string]place // our key → where it was given
 	java     bool             // the file is in Java's words
+	others   []Property        // of a Java file: what is not about connecting
+	ignored  string            // the warning that these are not used
 	warnings []string
 	problems settings.Problems
 }
