@@ -102,8 +102,8 @@ type reader struct {
 	keys     keys
 	given    map[string]place // our key → where it was given
 	java     bool             // the file is in Java's words
-	others   []Property        // of a Java file: what is not about connecting
-	ignored  string            // the warning that these are not used
+	others   []Property       // of a Java file: what is not about connecting
+	ignored  string           // the warning that these are not used
 	warnings []string
 	problems settings.Problems
 }

@@ -39,7 +39,7 @@ func newBench(stop *stopper, o *runOptions, def *workloads.Definition, p *plan.P
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{o: o, plan: p, stop: stop, cluster: c, dir: dir, show: newProgress(errOut, o.quiet, len(p.Order)), have: map[plan.Execution]bool{}}
+	b := &bench{o: o, plan: p, stop: stop, cluster: c, dir: dir, show: newProgress(errOut, o.quiet || o.tool != nil, len(p.Order)), have: map[plan.Execution]bool{}}
 	if w, ok := b.show.(io.Writer); ok {
 		stop.tellOn(w)
 	}
@@ -77,6 +77,11 @@ func (b *bench) begin(def *workloads.Definition) error {
 	described, err := b.cluster.describe(b.stop.soft, cfg)
 	if err != nil {
 		return err
+	}
+	if b.o.tool != nil {
+		if err := b.o.tool.prepare(b.stop.soft, b.cluster, cfg); err != nil {
+			return err
+		}
 	}
 	described.SecurityProtocol, described.SASLMechanism = b.o.security.Protocol(), b.o.security.Mechanism()
 	b.result, err = newResult(def, b.plan, cfg, described)
@@ -174,9 +179,13 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 		Bootstrap: faults.Bootstrap(), Config: *cfg, Definition: p.Definition, Clock: clock,
 	})
 	b.metrics.begin(p.ID, x.Repeat, target.Metrics)
+	var watched run.Target = target
+	if b.o.tool != nil {
+		watched = b.o.tool.watch(target, clock)
+	}
 	out, err := run.Execute(b.stop.soft, run.Spec{
 		Definition: p.Definition, Clock: clock, Repeat: x.Repeat, Order: x.Order,
-		Target: target, Disturber: faults, LeadersMayMove: p.Definition.Faults.Has(workloads.FaultLeader),
+		Target: watched, Disturber: faults, LeadersMayMove: p.Definition.Faults.Has(workloads.FaultLeader),
 		AckMeaning: ackMeaning(cfg), Idempotent: cfg.Producer.Idempotent, Ceiling: ceiling.MessagesPerSecond,
 		Progress: b.progress, HardCtx: b.stop.hard,
 	})
@@ -192,6 +201,9 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 func (b *bench) progress(p run.Progress) {
 	b.metrics.update(p)
 	b.show.update(p)
+	if b.o.tool != nil {
+		b.o.tool.update()
+	}
 }
 
 func pointConfig(p *plan.Point) (*client.Config, error) {

@@ -94,7 +94,7 @@ type process struct {
 	t       testing.TB
 	cmd     *exec.Cmd
 	dir     string
-	out     bytes.Buffer
+	out     *watched
 	err     *watched
 	started time.Time
 	done    chan struct{} // closed once the process has ended and its output was read
@@ -103,14 +103,14 @@ type process struct {
 // start starts kbench in dir, with env added to a clean environment.
 func start(t testing.TB, dir string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, dir: dir, err: &watched{more: make(chan struct{}, 1)}, done: make(chan struct{})}
+	p := &process{t: t, dir: dir, out: &watched{more: make(chan struct{}, 1)}, err: &watched{more: make(chan struct{}, 1)}, done: make(chan struct{})}
 	p.cmd = exec.Command(kbenchBinary(t), args...)
 	p.cmd.Dir = dir
 	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "KBENCH_")
 	}), env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, p.err
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	p.cmd.WaitDelay = 10 * time.Second
 	p.started = time.Now()
 	require.NoError(t, p.cmd.Start())
@@ -140,14 +140,25 @@ func (p *process) wait() ending {
 // says waits until text is on standard error.
 func (p *process) says(text string) {
 	p.t.Helper()
+	p.tells(p.err, text)
+}
+
+// prints waits until text is on standard output.
+func (p *process) prints(text string) {
+	p.t.Helper()
+	p.tells(p.out, text)
+}
+
+func (p *process) tells(w *watched, text string) {
+	p.t.Helper()
 	bound := time.After(patience)
-	for !strings.Contains(p.err.String(), text) {
+	for !strings.Contains(w.String(), text) {
 		select {
-		case <-p.err.more:
+		case <-w.more:
 		case <-p.done:
-			require.Contains(p.t, p.err.String(), text, "before it ended")
+			require.Contains(p.t, w.String(), text, "before it ended")
 		case <-bound:
-			p.t.Fatalf("never said %q but\n%s", text, p.err)
+			p.t.Fatalf("never said %q but\n%s", text, w)
 		}
 	}
 }
@@ -206,7 +217,7 @@ func zombie(pid int) bool {
 	return len(fields) > 0 && fields[0] == "Z"
 }
 
-// watched is standard error, kept and watched. Written by one goroutine of os/exec.
+// watched is what a process prints, kept and watched. Written by one goroutine of os/exec.
 type watched struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer

@@ -33,6 +33,11 @@ func (c *connecting) addFlags(cmd *cobra.Command) {
 
 // read finds the brokers and how to connect to them, and passes warnings on unless quiet.
 func (c *connecting) read(cmd *cobra.Command, quiet bool) error {
+	return c.readFor(cmd, quiet, false)
+}
+
+// readFor is read of a command that uses all of a properties file, or only what is about connecting.
+func (c *connecting) readFor(cmd *cobra.Command, quiet, all bool) error {
 	var err error
 	if c.brokers, err = addresses(c.brokers, cmd.Flags().Changed("brokers")); err != nil {
 		return err
@@ -48,6 +53,9 @@ func (c *connecting) read(cmd *cobra.Command, quiet bool) error {
 	}
 	if !quiet {
 		for _, w := range c.security.Warnings {
+			if all && w == c.security.Ignored {
+				continue
+			}
 			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "kbench: warning:", w) // nothing depends on it
 		}
 	}

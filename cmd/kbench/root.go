@@ -29,7 +29,7 @@ Exit codes:
 // execute runs the command line and returns the exit code.
 func execute(args []string, in io.Reader, out, errOut io.Writer) int {
 	root := newRoot()
-	root.SetArgs(args)
+	root.SetArgs(perfArgs(args))
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -70,7 +70,7 @@ func newRoot() *cobra.Command {
 	})
 	root.SuggestionsMinimumDistance = 2
 	root.AddCommand(newRunCommand(), newPlanCommand(), newWorkloadsCommand(), newReportCommand(), newMergeCommand(), newCompareCommand(), newGateCommand(), newVerifyCommand(), newBrokerCommand(), newCeilingCommand(),
-		newCapacityCommand())
+		newCapacityCommand(), newProduceCommand(), newConsumeCommand(), newEndToEndCommand())
 	for _, cmd := range root.Commands() {
 		cmd.Args = usageArgs(cmd.Args)
 	}

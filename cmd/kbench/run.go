@@ -55,6 +55,8 @@ type runOptions struct {
 	quiet       bool
 	metricsAddr string // where to serve /metrics; empty: not at all
 	ceiling     string // where the generator's ceiling comes from
+
+	tool perfTool // one of Kafka's tools that the run is to look like; nil for kbench's own words
 }
 
 // newRunCommand makes `kbench run`.
@@ -97,6 +99,11 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	return o.perform(cmd, def, p, before)
+}
+
+// perform executes a plan and reports it; before is what was done of it earlier, nil for nothing.
+func (o *runOptions) perform(cmd *cobra.Command, def *workloads.Definition, p *plan.Plan, before *resumed) error {
 	metrics, err := startExporter(o.metricsAddr, cmd.ErrOrStderr(), o.quiet)
 	if err != nil {
 		return err
@@ -126,6 +133,9 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return stop.explain(err, false)
 	}
 	b.metrics = metrics
+	if o.tool != nil {
+		o.tool.begin()
+	}
 	err = b.execute()
 	b.close()
 	if b.ran == 0 && before == nil {
@@ -227,6 +237,9 @@ func (b *bench) finish(out io.Writer, err error) error {
 }
 
 func (b *bench) print(out io.Writer) error {
+	if b.o.tool != nil {
+		return b.o.tool.end(b.result, b.dir.Path())
+	}
 	if b.o.format == formatJSON {
 		return report.JSON(out, b.result)
 	}

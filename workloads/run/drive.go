@@ -39,8 +39,13 @@ func (e *engine) drive(ctx context.Context) error {
 	watching, endWatch := context.WithCancel(context.Background())
 	defer endWatch()
 
-	c.crew.start(c.consume, &c.others)
-	c.lay()
+	if len(c.loaders) == 0 { // what is received from the first moment on counts
+		c.lay()
+		c.crew.start(c.consume, &c.others)
+	} else {
+		c.crew.start(c.consume, &c.others)
+		c.lay()
+	}
 	k := newKeeper(e)
 	c.others.Go(func() { e.watch.run(watching) }) // both: ended by endWatch, awaited below
 	c.others.Go(func() { k.run(watching) })
@@ -84,6 +89,9 @@ func (c *conductor) summon() error {
 func (c *conductor) lay() {
 	p := &c.def.Producers
 	lead := 5*time.Millisecond + time.Duration(p.Count)*5*time.Microsecond
+	if p.Count == 0 || !c.frame.open && c.def.Phases.WarmUp == 0 {
+		lead = 0 // what comes in it would be of a warm-up that nobody asked for
+	}
 	begin := c.clock.Now() + int64(lead)
 	start := begin + int64(c.def.Phases.WarmUp)
 	length := int64(c.def.Phases.Length())

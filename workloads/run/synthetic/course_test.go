@@ -36,6 +36,22 @@ func TestClosedLoopBoundedByMessages(t *testing.T) {
 	require.Zero(t, out.Run.Rates.TargetMessagesPerSecond)
 }
 
+// Without a warm-up a closed loop sends what it is bounded by, and nothing before it.
+func TestClosedLoopWithoutWarmUpSendsNoMore(t *testing.T) {
+	d := definition(0, 0)
+	d.Producers.Count, d.Producers.Messages, d.Producers.Run = 3, 1000, 10
+	var most int64
+	out, err := execute(t, run.Spec{Definition: d}, synthetic.Script{Capacity: 1000, Buffer: 100}, func(p run.Progress) bool {
+		most = max(most, p.Acked)
+		return false
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 1000, out.Run.Counts.Acked)
+	require.Zero(t, out.Run.Phases[0].StartNs, "there is no warm-up")
+	require.LessOrEqual(t, most, int64(1000))
+	require.InDelta(t, time.Second, out.Run.ElapsedNs, float64(ms))
+}
+
 // The warm-up's cold start is in no figure.
 func TestWarmUpIsLeftOut(t *testing.T) {
 	d := definition(1000, 3*time.Second)

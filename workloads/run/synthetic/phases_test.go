@@ -118,7 +118,7 @@ func TestPhasesAreKeptApart(t *testing.T) {
 // The cool-down keeps the load on while the last messages are answered, in a closed loop too.
 func TestCoolDown(t *testing.T) {
 	d := definition(0, 5*time.Second)
-	d.Phases.CoolDown = 2 * time.Second
+	d.Phases.CoolDown, d.Producers.Run = 2*time.Second, 10
 	out := measure(t, d, synthetic.Script{Latency: 10 * ms, Buffer: 10})
 	require.Equal(t, []string{"measure", "cool-down"}, phaseNames(out))
 	within(t, 1000, out.Run.Rates.MessagesPerSecond, 0.01, "rate")
