@@ -128,9 +128,6 @@ func (h *hand) work() {
 			return
 		}
 		at := TopicPartition{m.Topic, m.Partition}
-		h.crew.mu.Lock()
-		h.crew.seen[fmt.Sprintf("%s/%d/%s", m.Topic, m.Partition, m.Value)]++
-		h.crew.mu.Unlock()
 		if !h.holds(at) {
 			h.complain("partition %v was read, which is not held", at)
 		}
@@ -141,6 +138,10 @@ func (h *hand) work() {
 		if err != nil && !errors.As(err, &stale) && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, ErrClosed) {
 			h.complain("committing: %v", err)
 		}
+		// Counted last: who has seen everything may close the reader, which commits no more.
+		h.crew.mu.Lock()
+		h.crew.seen[fmt.Sprintf("%s/%d/%s", m.Topic, m.Partition, m.Value)]++
+		h.crew.mu.Unlock()
 	}
 }
 

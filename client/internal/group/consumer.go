@@ -62,6 +62,7 @@ type Consumer struct {
 
 	// What the coordinator is known to have been told; full: nothing, as while joining.
 	full       bool
+	sentFull   bool // the heartbeat in flight told everything
 	saidTopics []string
 	version    int // of held
 	saying     int // the version in the heartbeat under way; 0: it says nothing of it
@@ -148,7 +149,7 @@ func (m *Consumer) sendBeat() {
 		req.SubscribedTopicNames = append([]string{}, m.topics...)
 		m.saidTopics = m.topics
 	}
-	m.saying = 0
+	m.saying, m.sentFull = 0, m.full
 	if m.full || m.said != m.version {
 		req.Topics = m.owned() // of who joins it must be there, and empty
 		m.saying = m.version

@@ -48,13 +48,17 @@ func (m *Consumer) Answered(now time.Time, serial int, answer kmsg.Response, err
 // beaten takes a good answer in; target is nil when it says nothing of the assignment.
 func (m *Consumer) beaten(now time.Time, resp *kmsg.ConsumerGroupHeartbeatResponse, target map[[16]byte][]int32) {
 	m.failures, m.nonsense, m.waitUntil = 0, 0, time.Time{}
-	m.full = false
+	again := m.full && !m.sentFull // somebody wants more told than this heartbeat did
+	m.full = again
 	if m.saying != 0 || m.state == joining {
 		m.said = m.saying
 	}
 	m.epoch = resp.MemberEpoch
 	m.interval = min(max(time.Duration(resp.HeartbeatIntervalMillis)*time.Millisecond, shortestBeat), longestBeat)
 	m.beatAt = now.Add(m.interval)
+	if again {
+		m.beatAt = now
+	}
 	if m.state == joining {
 		m.state = stable
 	} else {

@@ -510,6 +510,15 @@ func TestConsumerRefusedCommits(t *testing.T) {
 	s.want("lost hold[]@-1")
 
 	s = member(t, nil)
+	s.wait(5 * time.Second)
+	s.want("beat me@1")
+	s.m.Refused(s.now, s.m.Status().Identity, wire.ErrStaleMemberEpoch)
+	s.answer(2, "-") // to what was said before
+	s.want("beat me@2 timeout=30000 topics=t1 owns[t1:0,1]")
+	s.answer(2, "-")
+	s.want("")
+
+	s = member(t, nil)
 	s.m.Refused(s.now, s.m.Status().Identity, wire.ErrFencedInstanceID)
 	require.Contains(t, s.poll(), "FENCED_INSTANCE_ID")
 
