@@ -131,12 +131,18 @@ type annotation struct {
 	Message   string `json:"message"`
 }
 
+// GitHub's bounds, in characters: of a title, and of a message of 64 KiB whatever its characters.
+const (
+	annotationTitle   = 255
+	annotationMessage = 64 << 10 / 4
+)
+
 // Annotations writes what a decision has to say as a JSON list in the form of GitHub's check-run
 // annotations. path is the file they are put on, such as the workload's.
 func Annotations(w io.Writer, d *gate.Decision, path string) error {
 	list := []annotation{}
 	add := func(level, title, message string) {
-		list = append(list, annotation{path, 1, 1, level, title, message})
+		list = append(list, annotation{path, 1, 1, level, clip(xmlText(title), annotationTitle), clip(xmlText(message), annotationMessage)})
 	}
 	levels := map[gate.Verdict]string{gate.Pass: "notice", gate.Inconclusive: "warning", gate.Fail: "failure", gate.Invalid: "failure"}
 	add(levels[d.Verdict], "kbench gate: "+string(d.Verdict), gateTitle(d))
