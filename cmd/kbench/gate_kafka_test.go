@@ -14,14 +14,14 @@ import (
 )
 
 // Kafka 3.9 beside Kafka 4.4, in the shortest runs there are: what is looked at is that both sides
-// run where they should and that the verdict says on what it rests. B lingers for 100 ms beside,
-// which no machine hides.
+// run where they should and that the verdict says on what it rests. B lingers for 500 ms
+// beside, which no machine hides.
 func TestKafkaGateOfTwoReleases(t *testing.T) {
 	releases := kafkatest.Releases(t)
 	newest, old := releases[0], releases[1]
 	first, second := strings.Join(old.Bootstrap, ","), strings.Join(newest.Bootstrap, ",")
 	p := start(t, t.TempDir(), nil, gateOf("--a-brokers", first, "--b-brokers", second, "--rate", "100",
-		"--b", "producer.flush.frequency=1s", "--set", "phases.drain=30s")...)
+		"--b", "producer.flush.frequency=500ms", "--set", "phases.drain=30s")...)
 	e := p.wait()
 	d := decisionIn(t, p.dir)
 	require.Equal(t, gate.Fail, d.Verdict, "%s", e.out)

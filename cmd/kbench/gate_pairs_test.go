@@ -91,6 +91,7 @@ func TestGateGivesUpOnInvalidRuns(t *testing.T) {
 	p := start(t, t.TempDir(), nil, gateOf("--set", "validity.maxPause=1ns", "--format", "json")...)
 	e := p.wait()
 	e.requireCode(t, codeInvalid)
+	e.requireWords(t, "[1/40] ", "[2/41] ", "[6/45] ") // a lost pair is run again
 	d := decisionIn(t, p.dir)
 	require.Equal(t, gate.Invalid, d.Verdict)
 	require.Len(t, d.Invalid, 6, "five are forgiven")
