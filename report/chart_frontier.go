@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -30,7 +31,7 @@ func frontierChart(points []*point, on paper) string {
 		labels.keepFree(x.at(p.rate.median), y.at(p.p99.median), 7)
 	}
 	for _, p := range shown {
-		d.frontierPoint(p, x, y, &labels)
+		d.frontierPoint(p, x, y, &labels, on.narrow)
 	}
 	return d.String()
 }
@@ -41,13 +42,17 @@ func seriesTitle(points []*point) string {
 }
 
 // frontierPoint draws one point with its whiskers and its name.
-func (d *drawing) frontierPoint(p *point, x, y axis, labels *labeller) {
+func (d *drawing) frontierPoint(p *point, x, y axis, labels *labeller, narrow bool) {
 	cx, cy := x.at(p.rate.median), y.at(p.p99.median)
-	d.open("g", attrs{"data-p", strconv.Itoa(p.index), "tabindex", "0", "class", "spot", "role", "img", "aria-label", p.spoken(), "data-tip", p.tip()})
+	tip := p.tip()
+	if narrow {
+		tip = "" // the script has that of the wide picture
+	}
+	d.open("g", attrs{"data-p", strconv.Itoa(p.index), "tabindex", "0", "class", "spot", "role", "img", "aria-label", p.spoken(), "data-tip", tip})
 	if p.rate.n > 1 {
-		hue := "whisker c" + strconv.Itoa(p.look().hue)
-		d.line(hue, cx, y.at(p.p99.min), cx, y.at(p.p99.max))
-		d.line(hue, x.at(p.rate.min), cy, x.at(p.rate.max), cy)
+		ends := pathOf([]place{{cx, y.at(p.p99.min)}, {cx, y.at(p.p99.max)}}) + pathOf([]place{{x.at(p.rate.min), cy}, {x.at(p.rate.max), cy}})
+		d.element("path", attrs{"class", "whisker c" + strconv.Itoa(p.look().hue), "d", ends})
+		d.runDots(p, x, y)
 	}
 	invalid := p.invalid() == len(p.data.Runs)
 	d.marker(p.look(), cx, cy, 5.5, invalid, nil)
@@ -55,6 +60,27 @@ func (d *drawing) frontierPoint(p *point, x, y axis, labels *labeller) {
 		d.text("name", "start", at.x, at.y, p.id)
 	}
 	d.end("g")
+}
+
+// runDots draws the runs that a point's figures are of.
+func (d *drawing) runDots(p *point, x, y axis) {
+	var places []place
+	for _, run := range p.used {
+		if s := run.Series[p.headline]; s.Count > 0 {
+			rate, _ := rateOf(run)
+			places = append(places, place{x.at(rate), y.at(float64(s.P99Ns))})
+		}
+	}
+	d.element("path", attrs{"class", "runs c" + strconv.Itoa(p.look().hue), "d", dotsOf(places)})
+}
+
+// dotsOf is the path data of dots, to be drawn with a round pen.
+func dotsOf(places []place) string {
+	var b strings.Builder
+	for _, at := range places {
+		b.WriteString(pathOf([]place{at}))
+	}
+	return b.String()
 }
 
 // tip is what the page shows beside the point; lines are apart by line breaks.
@@ -93,9 +119,19 @@ func plottable(points []*point) []*point {
 	return shown
 }
 
-// frontier are the valid points that no other valid point beats in throughput and in p99, from the
-// lowest throughput up. Points with different headline series do not compare: then it is empty.
+// frontier are the places of frontierPoints.
 func frontier(points []*point) []place {
+	var best []place
+	for _, p := range frontierPoints(points) {
+		best = append(best, place{p.rate.median, p.p99.median})
+	}
+	return best
+}
+
+// frontierPoints are the valid points that no other valid point beats in throughput and in p99
+// (Pareto's front), from the lowest throughput up. Points with different headline series do not
+// compare: then it is empty.
+func frontierPoints(points []*point) []*point {
 	var valid []*point
 	for _, p := range points {
 		if p.headline != points[0].headline {
@@ -106,17 +142,14 @@ func frontier(points []*point) []place {
 		}
 	}
 	slices.SortStableFunc(valid, func(a, b *point) int {
-		if a.rate.median != b.rate.median {
-			return map[bool]int{true: -1, false: 1}[a.rate.median > b.rate.median]
-		}
-		return map[bool]int{true: -1, false: 1}[a.p99.median < b.p99.median]
+		return cmp.Or(cmp.Compare(b.rate.median, a.rate.median), cmp.Compare(a.p99.median, b.p99.median))
 	})
-	var best []place
+	var best []*point
 	lowest := math.Inf(1)
 	for _, p := range valid {
 		if p.p99.median < lowest {
 			lowest = p.p99.median
-			best = append(best, place{p.rate.median, p.p99.median})
+			best = append(best, p)
 		}
 	}
 	slices.Reverse(best)

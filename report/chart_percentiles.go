@@ -40,6 +40,9 @@ func percentileChart(traces []trace, yTitle string, on paper) string {
 		for i, l := range t.levels {
 			places[i] = place{x.at(l.at), y.at(l.ns)}
 		}
+		if len(traces) > manyCurves {
+			toWholeUnits(places)
+		}
 		d.open("g", attrs{"data-p", strconv.Itoa(t.index), "data-name", t.name})
 		d.curve(t.class(), t.look, places)
 		d.traceMarks(t, x, y, len(traces) > manyTraces)
@@ -56,6 +59,9 @@ func (t trace) class() string {
 	}
 	return "line"
 }
+
+// manyCurves is from how many curves on places are rounded to whole units, to keep the page small.
+const manyCurves = 60
 
 // manyTraces is how many curves there is room for markers on.
 const manyTraces = 32

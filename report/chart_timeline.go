@@ -154,9 +154,13 @@ func (d *drawing) panel(p panel, t timeline, x axis, top float64, on timelinePap
 	}
 	y := scale(values, top+p.height, top)
 	xs, xTitle := x.ticks(on.ticksAcross(), timeTick), ""
-	if last {
+	switch {
+	case on.coarse && last:
+	case on.coarse:
+		xs = nil
+	case last:
 		xTitle = "since the start of the measured phase"
-	} else {
+	default:
 		for i := range xs {
 			xs[i].label = ""
 		}

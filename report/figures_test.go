@@ -143,7 +143,8 @@ func TestLooksDiffer(t *testing.T) {
 
 func TestPathBreaks(t *testing.T) {
 	gap := math.NaN()
-	require.Equal(t, "M0 1L2 1L3 5", pathOf([]place{{0, 1}, {1, 1}, {2, 1}, {3, 5}}), "places on a straight are left out")
-	require.Equal(t, "M0 1L1 2M3 4L4 5", pathOf([]place{{0, 1}, {1, 2}, {2, gap}, {3, 4}, {4, 5}}), "windows without messages break the line")
+	require.Equal(t, "M0 1l2 0 1 4", pathOf([]place{{0, 1}, {1, 1}, {2, 1}, {3, 5}}), "places on a straight are left out")
+	require.Equal(t, "M0 1l1 1M3 4l1 1", pathOf([]place{{0, 1}, {1, 2}, {2, gap}, {3, 4}, {4, 5}}), "windows without messages break the line")
+	require.Equal(t, "M1.3 2l.4-.3-.2 .5 10-10.5", pathOf([]place{{1.32, 2}, {1.7, 1.7}, {1.5, 2.2}, {11.5, -8.3}}), "steps from rounded places add up no errors")
 	require.Equal(t, "M1 2h0", pathOf([]place{{0, gap}, {1, 2}, {2, gap}}), "one alone is a dot")
 }

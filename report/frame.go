@@ -1,6 +1,7 @@
 package report
 
 import (
+	"html/template"
 	"math"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ type paper struct {
 	w, h                     float64
 	left, right, top, bottom float64 // margins around the plot
 	narrow                   bool    // made for a phone: fewer ticks, no room beside the plot
+	pan                      bool    // phones show a part of it, to be moved
 }
 
 var (
@@ -21,10 +23,34 @@ var (
 
 // class is what shows the picture on screens it was made for.
 func (p paper) class() string {
-	if p.narrow {
+	switch {
+	case p.narrow:
 		return "chart narrow"
+	case p.pan:
+		return "chart pan"
 	}
 	return "chart wide"
+}
+
+// manyDrawn is from how many points on there is one picture for all screens, to keep the page small.
+const manyDrawn = 60
+
+// papers are the sizes that a picture of n points is drawn in.
+func papers(n int) []paper {
+	if n <= manyDrawn {
+		return []paper{widePaper, narrowPaper}
+	}
+	pan := widePaper
+	pan.pan = true
+	return []paper{pan}
+}
+
+// framed lets a picture that is too wide for a phone be moved there.
+func framed(chart string, on paper) template.HTML {
+	if chart != "" && on.pan {
+		chart = `<div class="scroll" tabindex="0" role="region" aria-label="picture">` + chart + "</div>"
+	}
+	return template.HTML(chart)
 }
 
 // ticksAcross and ticksUp are how many ticks there is room for.

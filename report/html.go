@@ -53,8 +53,13 @@ type page struct {
 	Capacity        *capacityPage
 	Single          *singlePage
 	Table           *sweepTable
+	Ranking         *rankingPage
 	Frontier        *plotPage
+	Matrix          *plotPage
+	Effects         *plotPage
+	Repeats         *plotPage
 	Percentiles     *plotPage
+	Heats           *heatSection
 	Timelines       []timelinePage
 	TimelineNotes   []string
 	Sources         []sourcePage
@@ -123,9 +128,10 @@ func (d *page) fill(v *view) {
 		d.Single = newSinglePage(p)
 	} else if t := v.tally(); t.runs > 0 || t.searches == 0 { // a search that found nothing has said so
 		d.Table = newSweepTable(v)
-		d.Frontier = newFrontierPage(v)
+		d.Ranking, d.Frontier, d.Matrix, d.Effects = newRankingPage(v), newFrontierPage(v), newMatrixPage(v), newEffectsPage(v)
 	}
-	d.Percentiles = newPercentilesPage(v)
+	d.Repeats, d.Percentiles = newRepeatsPage(v), newPercentilesPage(v)
+	d.Heats = newHeatSection(v)
 	d.Timelines, d.TimelineNotes = newTimelinePages(v)
 }
 
@@ -187,6 +193,11 @@ func hueStyle() string {
 		fmt.Fprintf(&light, "--c%d:%s;", i, h.light)
 		fmt.Fprintf(&dark, "--c%d:%s;", i, h.dark)
 		fmt.Fprintf(&classes, ".c%d{color:var(--c%d)}\n", i, i)
+	}
+	for i, h := range shades {
+		fmt.Fprintf(&light, "--h%d:%s;--i%d:%s;", i, h.light, i, shadeInk(i, false))
+		fmt.Fprintf(&dark, "--h%d:%s;--i%d:%s;", i, h.dark, i, shadeInk(i, true))
+		fmt.Fprintf(&classes, "rect.h%d{fill:var(--h%d)}path.h%d{stroke:var(--h%d)}i.h%d{background:var(--h%d)}.chart .on%d{fill:var(--i%d)}\n", i, i, i, i, i, i, i, i)
 	}
 	return ":root{" + light.String() + "}\n@media screen and (prefers-color-scheme:dark){:root{" + dark.String() + "}}\n" + classes.String()
 }

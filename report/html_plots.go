@@ -16,21 +16,25 @@ func newFrontierPage(v *view) *plotPage {
 		return nil
 	}
 	p := &plotPage{Invalid: invalidLines(shown), Legend: legend(shown)}
-	for _, on := range []paper{widePaper, narrowPaper} {
-		p.Charts = append(p.Charts, template.HTML(frontierChart(shown, on)))
+	for _, on := range papers(len(shown)) {
+		p.Charts = append(p.Charts, framed(frontierChart(shown, on), on))
 	}
 	p.Note = "Down and to the right is better."
 	if len(frontier(shown)) > 1 {
-		p.Note += " The grey line joins the valid points that no other beats in both."
+		p.Note += " The grey line joins the valid points that no other beats in both (Pareto's front)."
+	}
+	if v.repeated() {
+		p.Note += " Small dots are the runs."
 	}
 	if len(v.headlines()) > 1 {
 		p.Note += " Points are of different series (" + strings.Join(v.headlines(), ", ") + "), which do not compare."
 	}
-	p.Numbers = table{Head: []string{"point", "msg/s", "least", "most", "p99", "least", "most"}}
+	p.Numbers = table{Head: []string{"point", "msg/s", "least", "most", "p99", "least", "most", "front"}}
+	front := v.front()
 	for _, pt := range shown {
 		p.Numbers.Rows = append(p.Numbers.Rows, tableRow{Swatch: pt.index, Cells: []string{pt.id,
 			quantity(pt.rate.median), quantity(pt.rate.min), quantity(pt.rate.max),
-			duration(pt.p99.median), duration(pt.p99.min), duration(pt.p99.max)}})
+			duration(pt.p99.median), duration(pt.p99.min), duration(pt.p99.max), map[bool]string{true: "●"}[front[pt]]}})
 	}
 	return p
 }
@@ -50,9 +54,9 @@ func newPercentilesPage(v *view) *plotPage {
 	} else {
 		p.Legend = legend(v.ran())
 	}
-	for _, on := range []paper{widePaper, narrowPaper} {
+	for _, on := range papers(len(traces)) {
 		if chart := percentileChart(traces, title, on); chart != "" {
-			p.Charts = append(p.Charts, template.HTML(chart))
+			p.Charts = append(p.Charts, framed(chart, on))
 		}
 	}
 	p.Note = "Each nine takes the same room. A curve ends where a single message is left."
@@ -162,7 +166,7 @@ func newTimelinePages(v *view) (pages []timelinePage, notes []string) {
 		notes = append(notes, fmt.Sprintf("%d of %s are drawn, for each point the one with the middle p99, to keep this file small; the timelines of all runs are beside it as CSV.", len(pages), plural(runs, "run")))
 	}
 	if small.coarse && len(pages) > 0 {
-		notes = append(notes, "Bold: p99, thin: p50, dotted: the slowest. In the rates, thin and dotted: received, dashed: asked for.")
+		notes = append(notes, "Times are since the start of the measured phase. Bold: p99, thin: p50, dotted: the slowest. In the rates, thin and dotted: received, dashed: asked for.")
 	}
 	if thinned > 1 {
 		notes = append(notes, fmt.Sprintf("A step stands for up to %d windows: their mean rate, the median of their p50, the worst of all else.", thinned))
@@ -191,7 +195,7 @@ func newTimelinePage(p *point, run *results.Run, t timeline, single bool, small 
 	for _, on := range papers {
 		chart := timelineChart(t, "Timeline of "+p.id, on)
 		if !single {
-			chart = strings.Replace(chart, "chart wide", "chart small", 1)
+			chart = smallChart(chart)
 		}
 		tp.Charts = append(tp.Charts, template.HTML(chart))
 	}

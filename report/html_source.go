@@ -104,11 +104,12 @@ func settingFacts(settings map[string]any) []labelled {
 // topicTable has the topics of all runs with what changed under them.
 func topicTable(r *results.Result) *table {
 	t := &table{Caption: "Topics", Head: []string{"point", "run", "topic", "partitions", "replicas", "leaders", "in sync", "configuration"}}
-	const most = 200
+	const most = 100
 	for _, p := range r.Points {
 		for _, run := range p.Runs {
 			for _, topic := range run.Topics {
 				if len(t.Rows) == most {
+					t.Caption = fmt.Sprintf("Topics: the first %d; result.json has all", most)
 					return t
 				}
 				t.Rows = append(t.Rows, tableRow{Swatch: -1, Cells: []string{p.ID, fmt.Sprint(run.Repeat + 1), topic.Name,

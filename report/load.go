@@ -10,14 +10,14 @@ import (
 
 // How much is drawn, so that a report of a hundred points stays under a megabyte.
 const (
-	momentBudget  = 2400 // moments over all timelines
+	momentBudget  = 1600 // moments over all timelines
 	mostMoments   = 240  // in one timeline
-	leastMoments  = 24
+	leastMoments  = 16
 	timelineLimit = 120  // timelines in one report
 	manyTimelines = 60   // from here on they are drawn coarsely
-	levelBudget   = 3200 // levels over all percentile curves
+	levelBudget   = 2000 // levels over all percentile curves
 	mostLevels    = 120  // in one curve
-	leastLevels   = 28
+	leastLevels   = 20
 )
 
 // share of a budget among n, within bounds.
@@ -26,14 +26,14 @@ func portion(budget, n, least, most int) int {
 }
 
 // histograms merges the whole-run histograms of the runs whose figures are summed up. Series
-// that no log could be read for are missing.
-func (p *point) histograms() map[string]*hist.Histogram {
+// that no log could be read for are missing. With names, only those series are read.
+func (p *point) histograms(names ...string) map[string]*hist.Histogram {
 	merged := map[string]*hist.Histogram{}
 	if p.source.dir == nil {
 		return merged
 	}
 	for _, run := range p.used {
-		series, err := p.source.dir.ReadSeries(run)
+		series, err := p.source.dir.ReadSeries(run, names...)
 		if err != nil {
 			p.source.note("percentiles of %s run %d: %v", p.id, run.Repeat+1, err)
 			continue
@@ -82,7 +82,7 @@ func (v *view) readTraces() []trace {
 		if p.headline == "" {
 			continue
 		}
-		levels := p.curve(p.headline, p.histograms(), steps)
+		levels := p.curve(p.headline, p.histograms(p.headline), steps)
 		traces = append(traces, trace{name: markedTitle(p), look: p.look(), index: p.index, series: p.headline, levels: levels})
 	}
 	return traces

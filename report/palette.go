@@ -48,3 +48,25 @@ func lookOf(i int) look {
 	lap := i / n
 	return look{hue: i % n, shape: (i + lap) % len(shapes), dash: lap % len(dashes)}
 }
+
+// shades go from few to many, light to dark on white and dark to light on a dark ground. They are
+// greys with a touch of blue: only lightness carries meaning, which every kind of colour vision
+// and paper keep, and none is taken for the hue of a point.
+var shades = [heatLevels]hue{
+	{"#e6ebf1", "#262d37", color.RGBA{0xe6, 0xeb, 0xf1, 0xff}},
+	{"#cbd5e0", "#36414f", color.RGBA{0xcb, 0xd5, 0xe0, 0xff}},
+	{"#a9b8c9", "#4b5a6c", color.RGBA{0xa9, 0xb8, 0xc9, 0xff}},
+	{"#8497ad", "#64778d", color.RGBA{0x84, 0x97, 0xad, 0xff}},
+	{"#5f758e", "#8799ae", color.RGBA{0x5f, 0x75, 0x8e, 0xff}},
+	{"#3c526b", "#b1bfce", color.RGBA{0x3c, 0x52, 0x6b, 0xff}},
+	{"#1a2c41", "#e2e9f0", color.RGBA{0x1a, 0x2c, 0x41, 0xff}},
+}
+
+// shadeInk is the colour of text on a shade, for a light and a dark ground: whichever of nearly
+// black and white has the better contrast.
+func shadeInk(shade int, dark bool) string {
+	if (shade < heatLevels/2+1) != dark {
+		return "#10141a"
+	}
+	return "#ffffff"
+}

@@ -18,8 +18,8 @@ import (
 )
 
 // Plots draws the charts of a result as files of their own, SVG and PNG, into a folder that is
-// there: throughput-p99, capacity, percentiles, and timeline-<point> for each point. Charts without figures
-// are left out. dir may be nil; see Named.
+// there: throughput-p99, settings-throughput and settings-p99, effects, runs, capacity, percentiles, and
+// timeline-<point> and heat-<point> for each point. Charts without figures are left out. dir may be nil; see Named.
 func Plots(into string, r *results.Result, dir *results.Dir) error {
 	return writePlots(into, newView(Named{Dir: dir, Result: r}))
 }
@@ -42,6 +42,9 @@ func writePlots(into string, v *view) error {
 			return err
 		}
 	}
+	if err := sweepPlots(into, v); err != nil {
+		return err
+	}
 	if traces := v.traces(); len(traces) > 0 {
 		if err := savePlot(into, "percentiles", percentilePlot(traces, v.plotSuffix()), legendOf(traceNames(traces))); err != nil {
 			return err
@@ -51,6 +54,12 @@ func writePlots(into string, v *view) error {
 		for _, run := range p.drawn(false) {
 			if t := p.timeline(run, mostMoments); len(t.moments) > 0 {
 				if err := saveTimeline(into, "timeline-"+fileName(p.id), pointTitle(p)+verdictSuffix(run), t); err != nil {
+					return err
+				}
+			}
+			if h := newHeat(p.intervals(run), mostHeatSteps, mostHeatBands); h != nil {
+				h.series, h.events = p.headline, run.Events
+				if err := saveHeat(into, "heat-"+fileName(p.id), pointTitle(p)+verdictSuffix(run), h); err != nil {
 					return err
 				}
 			}
@@ -141,6 +150,7 @@ func frontierPlot(shown []*point) *plot.Plot {
 			addLine(fig, []place{{p.rate.min, p.p99.median}, {p.rate.max, p.p99.median}}, thin)
 			addLine(fig, []place{{p.rate.median, p.p99.min}, {p.rate.median, p.p99.max}}, thin)
 		}
+		addRunDots(fig, p)
 		s := addGlyph(fig, place{p.rate.median, p.p99.median}, p.look().glyph(p.invalid() == len(p.data.Runs)))
 		if len(shown) <= manyPoints {
 			fig.Legend.Add(legendText(markedTitle(p)), s)

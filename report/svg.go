@@ -81,25 +81,56 @@ type place struct{ x, y float64 }
 
 // pathOf is the path data through the places, with breaks where one is not a number. Places that
 // lie on the straight between their neighbours are left out; one alone between breaks is a dot.
+// Each line goes by steps from where it begins, which takes half the characters.
 func pathOf(places []place) string {
 	var b strings.Builder
+	var x, y int // where the pen is
+	drawing := false
 	for i, p := range places {
 		if math.IsNaN(p.y) {
 			continue
 		}
 		before := i > 0 && !math.IsNaN(places[i-1].y)
 		after := i+1 < len(places) && !math.IsNaN(places[i+1].y)
+		toX, toY := tenths(p.x), tenths(p.y)
 		switch {
 		case before && after && straight(places[i-1], p, places[i+1]):
+			continue
+		case before && drawing:
+			b.WriteString(spaced(tenthsText(toX - x)))
+			b.WriteString(spaced(tenthsText(toY - y)))
 		case before:
-			b.WriteString("L" + px(p.x) + " " + px(p.y))
-		case after:
-			b.WriteString("M" + px(p.x) + " " + px(p.y))
+			b.WriteString("l" + tenthsText(toX-x) + spaced(tenthsText(toY-y)))
 		default:
-			b.WriteString("M" + px(p.x) + " " + px(p.y) + "h0")
+			b.WriteString("M" + tenthsText(toX) + spaced(tenthsText(toY)))
+			if !after {
+				b.WriteString("h0")
+			}
 		}
+		drawing, x, y = before, toX, toY
 	}
 	return b.String()
+}
+
+// tenths is a place in tenths of a unit, as it is written.
+func tenths(v float64) int {
+	if !usable(v) {
+		return 0
+	}
+	return int(math.Round(v * 10))
+}
+
+// tenthsText is a number of tenths in as few characters as it takes: 1.5, -.3, 12.
+func tenthsText(n int) string {
+	return strings.Replace(strconv.FormatFloat(float64(n)/10, 'f', -1, 64), "0.", ".", map[bool]int{true: 1}[n > -10 && n < 10])
+}
+
+// spaced goes on in path data: a minus parts numbers as well as a space does.
+func spaced(number string) string {
+	if number[0] == '-' {
+		return number
+	}
+	return " " + number
 }
 
 // straight says whether b lies on a horizontal between a and c, to the precision of px.

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"image/png"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,7 +37,7 @@ func TestWrite(t *testing.T) {
 	for range 2 { // the second replaces the first
 		require.NoError(t, Write(f.dir, f.result))
 		require.Equal(t, []string{"p00-r0.csv", "p00-r0.hlog", "plots", "report.html", "report.md", "result.json"}, names(t, f.dir.Path()))
-		require.Equal(t, []string{"percentiles.png", "percentiles.svg", "timeline-p00.png", "timeline-p00.svg"}, names(t, filepath.Join(f.dir.Path(), PlotsFolder)))
+		require.Equal(t, []string{"heat-p00.png", "heat-p00.svg", "percentiles.png", "percentiles.svg", "timeline-p00.png", "timeline-p00.svg"}, names(t, filepath.Join(f.dir.Path(), PlotsFolder)))
 	}
 	picture, err := os.Open(filepath.Join(f.dir.Path(), PlotsFolder, "timeline-p00.png"))
 	require.NoError(t, err)
@@ -188,19 +190,44 @@ func TestEmptyResults(t *testing.T) {
 	}
 }
 
-// A hundred points stay under a megabyte.
-func TestHundredPoints(t *testing.T) {
-	small := scenario{loop: "closed", ack: "acked", rate: 150, base: 2e6, tail: 0.4, seconds: 24, consumers: true, stallAt: 5e9, stall: 1e9}
-	var points []results.Point
-	f := keep(t, newResult("large", ""), 1, []results.Point{{ID: "p00"}}, []scenario{small})
-	runs := f.result.Points[0].Runs // every point has the same run and shares its files
+// hundred is a sweep of a hundred points, each run three times, with every kind of
+// line a timeline can have. Points share the files of their repeats.
+func hundred(t testing.TB) fixture {
+	repeat := scenario{loop: "closed", ack: "acked", rate: 60, base: 2e6, tail: 0.4, seconds: 22, warmUp: 2, consumers: true, stallAt: 5e9, stall: 1e9}
+	f := keep(t, newResult("large", ""), 3, []results.Point{{ID: "p00"}}, []scenario{repeat})
+	made := f.result.Points[0].Runs
+	f.result.Points = nil
 	for i := range 100 {
-		points = append(points, results.Point{ID: fmt.Sprintf("p%02d", i), Label: fmt.Sprintf("requiredAcks=all maxOpenRequests=%d", i), Settings: map[string]any{"net.maxOpenRequests": float64(i)}, Runs: runs})
+		acks, open, buffer := []any{0.0, 1.0, "all", "none"}[i/25], float64(1+i/5%5), float64(int(1)<<(i%5))
+		p := results.Point{ID: fmt.Sprintf("p%02d", i), Label: fmt.Sprintf("requiredAcks=%v maxOpenRequests=%v channelBufferSize=%v", acks, open, buffer),
+			Settings: map[string]any{"producer.requiredAcks": acks, "net.maxOpenRequests": open, "channelBufferSize": buffer}}
+		for j, run := range made {
+			worse := 1 + 0.05*open + 0.01*float64(j)
+			run.Order, run.Rates.MessagesPerSecond = i+100*j, run.Rates.MessagesPerSecond*worse
+			run.Series = maps.Clone(run.Series)
+			lead := run.Series[results.SeriesService]
+			lead.P99Ns = int64(float64(lead.P99Ns) * worse * (1 + buffer/50))
+			run.Series[results.SeriesService] = lead
+			p.Runs = append(p.Runs, run)
+		}
+		f.result.Points = append(f.result.Points, p)
 	}
-	f.result.Points = points
+	for i := range 120 {
+		f.result.Settings[fmt.Sprintf("producer.some.setting%d", i)] = "a value"
+	}
+	require.NoError(t, f.dir.Save(f.result))
+	return f
+}
+
+// A hundred points with three runs each stay under a megabyte, and none is left out.
+func TestHundredPoints(t *testing.T) {
+	f := hundred(t)
 	var b bytes.Buffer
+	began := time.Now()
 	require.NoError(t, HTML(&b, f.result, f.dir))
-	t.Logf("%d bytes", b.Len())
+	t.Logf("%d bytes, drawn in %v", b.Len(), time.Since(began).Round(time.Millisecond))
 	require.Less(t, b.Len(), 1_000_000)
-	require.Equal(t, 100, strings.Count(b.String(), "chart small timeline"), "and every run is drawn")
+	require.Equal(t, 100, strings.Count(b.String(), "chart small timeline"), "a run of every point is drawn")
+	require.Equal(t, 2*100, strings.Count(b.String(), `<g class="cell"`), "every point has its place in the heat maps of the sweep")
+	require.Equal(t, heatLimit, strings.Count(b.String(), "chart small heat"))
 }

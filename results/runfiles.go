@@ -102,8 +102,8 @@ func writeWindow(log *hist.LogWriter, w *Window, headline string, tagged []strin
 }
 
 // ReadSeries reads the run's log and merges its intervals: the histograms of the whole run by
-// series.
-func (d *Dir) ReadSeries(run *Run) (map[string]*hist.Histogram, error) {
+// series, of all series or of those named.
+func (d *Dir) ReadSeries(run *Run, series ...string) (map[string]*hist.Histogram, error) {
 	whole := map[string]*hist.Histogram{}
 	err := d.EachInterval(run, func(name string, _, _ int64, h *hist.Histogram) error {
 		if whole[name] == nil {
@@ -111,7 +111,7 @@ func (d *Dir) ReadSeries(run *Run) (map[string]*hist.Histogram, error) {
 		}
 		whole[name].Merge(h)
 		return nil
-	})
+	}, series...)
 	if err != nil {
 		return nil, err
 	}
@@ -121,14 +121,18 @@ func (d *Dir) ReadSeries(run *Run) (map[string]*hist.Histogram, error) {
 // EachInterval reads the run's log and hands over each interval of each series, in the order
 // of the log: its start since the run's StartedAt and its length in nanoseconds (the log has
 // milliseconds), and its values, which the callee may keep. It stops with the callee's first
-// error. Empty intervals are left out.
-func (d *Dir) EachInterval(run *Run, each func(series string, startNs, lengthNs int64, h *hist.Histogram) error) error {
+// error. Empty intervals are left out. With names of series only those are read, which is that
+// much faster.
+func (d *Dir) EachInterval(run *Run, each func(series string, startNs, lengthNs int64, h *hist.Histogram) error, series ...string) error {
 	f, err := d.open(run.Log)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	log := hist.NewLogReader(f)
+	if len(series) > 0 {
+		log.Only(func(tag string) bool { return slices.Contains(series, seriesName(tag, log.Headline())) })
+	}
 	for {
 		entry, err := log.Next()
 		if errors.Is(err, io.EOF) {
@@ -140,14 +144,19 @@ func (d *Dir) EachInterval(run *Run, each func(series string, startNs, lengthNs 
 		if entry.Histogram.Count() == 0 {
 			continue
 		}
-		name := entry.Tag
-		if name == "" {
-			if name = log.Headline(); name == "" {
-				name = SeriesResponse
-			}
-		}
-		if err := each(name, int64(entry.Start.Sub(log.Start())), int64(entry.Length), entry.Histogram); err != nil {
+		if err := each(seriesName(entry.Tag, log.Headline()), int64(entry.Start.Sub(log.Start())), int64(entry.Length), entry.Histogram); err != nil {
 			return err
 		}
 	}
+}
+
+// seriesName is the series of an interval: its tag, or the headline of the log when it has none.
+func seriesName(tag, headline string) string {
+	switch {
+	case tag != "":
+		return tag
+	case headline != "":
+		return headline
+	}
+	return SeriesResponse
 }

@@ -51,6 +51,11 @@ func TestWriteRun(t *testing.T) {
 	require.EqualValues(t, 3e6, whole[results.SeriesResponse].Max())
 	require.EqualValues(t, -2e6, whole[results.SeriesE2E].Min())
 	require.EqualValues(t, 1, whole[results.SeriesE2E].Negative())
+	for _, named := range []string{results.SeriesResponse, results.SeriesE2E} { // untagged, and with a tag
+		one, err := dir.ReadSeries(run, named)
+		require.NoError(t, err)
+		require.Equal(t, map[string]*hist.Histogram{named: whole[named]}, one, "a series by itself is as among all")
+	}
 	var starts []int64
 	require.NoError(t, dir.EachInterval(run, func(series string, start, length int64, h *hist.Histogram) error {
 		if series == results.SeriesResponse {

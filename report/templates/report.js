@@ -58,6 +58,15 @@
     e.addEventListener("blur", () => { say(""); point(null); });
   }
 
+  // What stands for a point without a text of its own shows the one it has elsewhere.
+  const told = (index) => document.querySelector(`.spot[data-p="${index}"][data-tip]`)?.dataset.tip ?? "";
+  for (const e of all(".cell[data-p], .dots[data-p], .spot[data-p]:not([data-tip])")) {
+    e.addEventListener("pointermove", (at) => { byKey = false; say(told(e.dataset.p), at.clientX, at.clientY); point(e.dataset.p); });
+    e.addEventListener("pointerleave", () => { say(""); point(null); });
+    e.addEventListener("focus", () => { byKey = true; const box = e.getBoundingClientRect(); say(told(e.dataset.p), box.right, box.bottom); point(e.dataset.p); });
+    e.addEventListener("blur", () => { say(""); point(null); });
+  }
+
   // An axis as written in data-x and data-y: scale, values at the ends, places of the ends.
   const axis = (text) => {
     const [kind, ...numbers] = text.split(" ");
@@ -81,8 +90,16 @@
 
   // Percentile curves: the nearest curve at the pointer's percentile.
   const corners = (path) => {
+    const line = [];
     let x = 0, y = 0;
-    return [...path.getAttribute("d").matchAll(/([ML])(-?[\d.]+) (-?[\d.]+)/g)].map((m) => [x = +m[2], y = +m[3]]);
+    for (const [, kind, rest] of path.getAttribute("d").matchAll(/([Ml])([^Mlh]*)/g)) {
+      const n = rest.match(/-?[\d.]+/g).map(Number);
+      for (let i = 0; i + 1 < n.length; i += 2) {
+        [x, y] = kind === "M" ? [n[i], n[i + 1]] : [x + n[i], y + n[i + 1]];
+        line.push([x, y]);
+      }
+    }
+    return line;
   };
   const heightAt = (line, x) => {
     for (let i = 1; i < line.length; i++) {
@@ -106,6 +123,27 @@
       say(best ? `${best.g.dataset.name}\n${percentile(across(at.x))}  ${duration(up(height))}` : "", event.clientX, event.clientY);
     });
     svg.addEventListener("pointerleave", () => { say(""); point(null); });
+  }
+
+  // Heat maps: the cell of the table below that belongs to the pointer's time and latency. The narrow
+  // picture may have other steps than the table, which is that of the wide one.
+  for (const figure of all("figure.heat-map")) {
+    const head = all("thead th", figure).map((e) => e.textContent);
+    const rows = all("tbody tr", figure).map((tr) => [...tr.cells].map((td) => td.textContent.trim()));
+    const svg = figure.querySelector("svg.heat:not(.narrow)");
+    if (!svg || !rows.length) continue;
+    const across = axis(svg.dataset.x), [, , , low, high] = svg.dataset.y.split(" ").map(Number);
+    svg.addEventListener("pointermove", (event) => {
+      const at = place(svg, event), seconds = across(at.x);
+      let row = null;
+      for (const r of rows) if (+r[0] <= seconds) row = r;
+      const band = Math.floor((low - at.y) / (low - high) * (head.length - 1));
+      const mark = event.target.closest(".event");
+      let text = row && head[band + 1] ? `${row[0]} s\n${head[band + 1]}  ${row[band + 1] || 0}` : "";
+      if (mark) text += "\n" + mark.dataset.text;
+      say(text.trim(), event.clientX, event.clientY);
+    });
+    svg.addEventListener("pointerleave", () => say(""));
   }
 
   // Timelines: the row of the table below that belongs to the pointer's time.

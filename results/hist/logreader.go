@@ -50,6 +50,7 @@ type LogReader struct {
 	start    float64 // seconds; NaN until known
 	base     float64
 	exact    *exact // of the next interval; nil without
+	want     func(tag string) bool
 }
 
 // NewLogReader reads a log from its beginning.
@@ -85,7 +86,7 @@ func (r *LogReader) Next() (*Entry, error) {
 			err = r.comment(text)
 		default:
 			var entry *Entry
-			if entry, err = r.interval(text); err == nil {
+			if entry, err = r.interval(text); entry != nil {
 				return entry, nil
 			}
 		}
@@ -116,6 +117,11 @@ func (r *LogReader) comment(text string) (err error) {
 	return err
 }
 
+// Only has Next pass over the intervals whose tag is not wanted, without decoding them, which is most
+// of the work; what they hold is then not checked.
+func (r *LogReader) Only(want func(tag string) bool) { r.want = want }
+
+// interval is nil for one that is not wanted.
 func (r *LogReader) interval(text string) (*Entry, error) {
 	tag := ""
 	if rest, ok := strings.CutPrefix(text, "Tag="); ok {
@@ -135,6 +141,11 @@ func (r *LogReader) interval(text string) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	start := instant(r.absolute(at))
+	if r.want != nil && !r.want(tag) {
+		r.exact = nil
+		return nil, nil
+	}
 	h, err := decode(fields[3])
 	if err != nil {
 		return nil, err
@@ -145,7 +156,7 @@ func (r *LogReader) interval(text string) (*Entry, error) {
 			return nil, err
 		}
 	}
-	return &Entry{Tag: tag, Start: instant(r.absolute(at)), Length: micro(length), Histogram: h, Line: r.line}, nil
+	return &Entry{Tag: tag, Start: start, Length: micro(length), Histogram: h, Line: r.line}, nil
 }
 
 // absolute is an interval's start since 1970. A log that states no base time is understood
