@@ -129,6 +129,7 @@ func (b *bench) execute() error {
 	defer b.show.end()
 	left := len(b.plan.Order) - len(b.have)
 	b.result.Interrupted = left > 0
+	b.show.expect(left, b.plan.Estimate.Time*time.Duration(left)/time.Duration(max(len(b.plan.Order), 1)))
 	for _, x := range b.plan.Order {
 		if b.have[x] {
 			continue

@@ -19,6 +19,9 @@ import (
 // elsewhere, nothing when they asked for quiet. update is called from the engine's progress
 // goroutine, the others from the one that executes the plan, never at the same time.
 type progress interface {
+	// expect says how many runs there will be and how long they should take; without it the first run
+	// has to end before anything is said of what is left.
+	expect(runs int, whole time.Duration)
 	begin(order int, p *plan.Point)
 	update(run.Progress)
 	done(*results.Run)
@@ -36,18 +39,19 @@ func newProgress(w io.Writer, quiet bool, runs int) progress {
 	case quiet:
 		return silent{}
 	case isTerminal(w) && hasRoom(w):
-		return &bar{w: w, runs: runs}
+		return &bar{w: w, runs: runs, left: remaining{runs: runs}}
 	}
-	return &lines{w: w, runs: runs}
+	return &lines{w: w, runs: runs, left: remaining{runs: runs}}
 }
 
 type silent struct{}
 
-func (silent) begin(int, *plan.Point) {}
-func (silent) update(run.Progress)    {}
-func (silent) done(*results.Run)      {}
-func (silent) grow(int)               {}
-func (silent) end()                   {}
+func (silent) expect(int, time.Duration) {}
+func (silent) begin(int, *plan.Point)    {}
+func (silent) update(run.Progress)       {}
+func (silent) done(*results.Run)         {}
+func (silent) grow(int)                  {}
+func (silent) end()                      {}
 
 // lineEvery is the distance of two plain lines.
 const lineEvery = 5 * time.Second
@@ -59,9 +63,13 @@ type lines struct {
 	name  string
 	last  time.Time
 	phase run.Phase
+	left  remaining
 }
 
+func (l *lines) expect(runs int, whole time.Duration) { l.left.runs, l.left.expected = runs, whole }
+
 func (l *lines) begin(order int, p *plan.Point) {
+	l.left.begin(time.Now())
 	l.name, l.last, l.phase = title(order, l.runs, p), time.Time{}, ""
 }
 
@@ -70,10 +78,13 @@ func (l *lines) update(p run.Progress) {
 		return
 	}
 	l.phase, l.last = p.Phase, time.Now()
-	_, _ = fmt.Fprintf(l.w, "%s%s\n", l.name, standing(p)) // progress is not worth an error
+	_, _ = fmt.Fprintf(l.w, "%s%s%s\n", l.name, standing(p), l.left.text(l.last)) // progress is not worth an error
 }
 
-func (l *lines) done(r *results.Run) { _, _ = fmt.Fprintf(l.w, "%s%s\n", l.name, verdict(r)) }
+func (l *lines) done(r *results.Run) {
+	l.left.finish(time.Now())
+	_, _ = fmt.Fprintf(l.w, "%s%s\n", l.name, verdict(r))
+}
 
 func (l *lines) grow(by int) { l.runs += by }
 
@@ -87,10 +98,14 @@ type bar struct {
 	over atomic.Pointer[mpb.Progress] // all, for Write
 	one  *mpb.Bar
 	text atomic.Value // string; read by the goroutine that draws
+	left remaining
 }
+
+func (b *bar) expect(runs int, whole time.Duration) { b.left.runs, b.left.expected = runs, whole }
 
 func (b *bar) begin(order int, p *plan.Point) {
 	b.stop()
+	b.left.begin(time.Now())
 	name := title(order, b.runs, p)
 	b.all = mpb.New(mpb.WithOutput(b.w), mpb.WithWidth(24), mpb.WithAutoRefresh())
 	b.over.Store(b.all)
@@ -106,7 +121,7 @@ func (b *bar) update(p run.Progress) {
 	if b.one == nil {
 		return
 	}
-	b.text.Store(standing(p))
+	b.text.Store(standing(p) + b.left.text(time.Now()))
 	if total := max(p.Total, p.Elapsed) + 1; total > 1 {
 		b.one.SetTotal(int64(total), false)
 		b.one.SetCurrent(int64(p.Elapsed))
@@ -115,6 +130,7 @@ func (b *bar) update(p run.Progress) {
 
 func (b *bar) done(r *results.Run) {
 	b.stop()
+	b.left.finish(time.Now())
 	if b.runs != 1 {
 		_, _ = fmt.Fprintln(b.w, verdict(r))
 	}
