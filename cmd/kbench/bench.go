@@ -78,6 +78,9 @@ func (b *bench) begin(def *workloads.Definition) error {
 	if err != nil {
 		return err
 	}
+	if err := requireFiles(b.plan, len(described.Brokers), fileLimit()); err != nil {
+		return err
+	}
 	if b.o.tool != nil {
 		if err := b.o.tool.prepare(b.stop.soft, b.cluster, cfg); err != nil {
 			return err
