@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -56,9 +57,9 @@ func newEndToEndCommand() *cobra.Command {
 	f.StringVar(&o.acks, "producer-acks", "", "who must have a message before it counts as sent: 1 or all")
 	f.IntVar(&o.recordSize, "record-size", 0, "bytes of every message's value; below 32, its number and checksum are in a record header")
 	f.IntVar(&o.keySize, "record-key-size", 0, "bytes of every message's key; 0: no key")
-	f.IntVar(&o.headers, "num-headers", 0, "not supported: headers of messages")
-	f.IntVar(&o.headerKey, "record-header-key-size", 0, "not supported: headers of messages")
-	f.IntVar(&o.headerSize, "record-header-size", 0, "not supported: headers of messages")
+	f.IntVar(&o.headers, "num-headers", 0, "record headers of every message")
+	f.IntVar(&o.headerKey, "record-header-key-size", 0, "bytes of the name of every header")
+	f.IntVar(&o.headerSize, "record-header-size", 0, "bytes of the value of every header")
 	return cmd
 }
 
@@ -86,12 +87,35 @@ func (o *endToEndOptions) check(cmd *cobra.Command) error {
 	case o.keySize < 0:
 		return usage(fmt.Errorf("--record-key-size is %d: a number of bytes is needed, 0 for no key", o.keySize))
 	}
-	for _, flag := range []string{"num-headers", "record-header-key-size", "record-header-size"} {
-		if cmd.Flags().Changed(flag) {
-			return usage(fmt.Errorf("--%s is not supported: messages have no headers but kbench's own; leave it out", flag))
-		}
+	return o.checkHeaders(cmd)
+}
+
+func (o *endToEndOptions) checkHeaders(cmd *cobra.Command) error {
+	const most = 1000
+	switch digits := len(strconv.Itoa(max(0, o.headers-1))); {
+	case o.headers < 0 || o.headers > most:
+		return usage(fmt.Errorf("--num-headers is %d: 0 to %d are possible", o.headers, most))
+	case o.headers == 0 && (cmd.Flags().Changed("record-header-key-size") || cmd.Flags().Changed("record-header-size")):
+		return usage(errors.New("--num-headers is missing: the number of headers whose sizes are given"))
+	case o.headers > 0 && o.headerKey < digits:
+		return usage(fmt.Errorf("--record-header-key-size is %d: the names of %d headers need %d bytes each to differ", o.headerKey, o.headers, digits))
+	case o.headers > 0 && o.headerSize < 0:
+		return usage(fmt.Errorf("--record-header-size is %d: headers without a value are not supported; give 0 or more", o.headerSize))
 	}
 	return nil
+}
+
+// headersOf are the headers as YAML has them: names of digits, values of letters.
+func (o *endToEndOptions) headersOf() string {
+	var list []string
+	for i := range o.headers {
+		value := ""
+		if o.headerSize > 0 {
+			value = fmt.Sprintf("{{text %d}}", o.headerSize)
+		}
+		list = append(list, fmt.Sprintf("%q: %q", fmt.Sprintf("%0*d", o.headerKey, i), value))
+	}
+	return "{" + strings.Join(list, ", ") + "}"
 }
 
 // fill writes the workload.
@@ -113,6 +137,9 @@ func (o *endToEndOptions) fill(w *perfWorkload) {
 		w.set("payload.keys.kind", "uniform", "--record-key-size")
 		w.set("payload.keys.size", strconv.Itoa(o.keySize), "--record-key-size")
 		w.set("payload.keys.n", n, "--record-key-size")
+	}
+	if o.headers > 0 {
+		w.set("payload.headers", o.headersOf(), "--num-headers")
 	}
 	w.set("phases.warmUp", "0s", "")
 	w.set("phases.duration", "0s", "")

@@ -74,8 +74,8 @@ type perfOptions struct {
 	properties   []string
 	printMetrics bool
 
-	oldProperties, oldConfig, oldConfigName string // of deprecated names
-	oldProps                                []string
+	oldConfig, oldConfigName string // a file by a deprecated flag, and its name
+	oldProps                 []string
 
 	out, errOut io.Writer
 }

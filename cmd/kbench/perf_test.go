@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kbench/kbench/client"
 	"github.com/kbench/kbench/results"
 )
 
@@ -69,11 +70,11 @@ func TestProduceAndConsume(t *testing.T) {
 	require.Equal(t, []string{results.PhaseWarmUp, results.PhaseMeasure}, []string{run.Phases[0].Name, run.Phases[1].Name})
 	require.EqualValues(t, 1000, run.Phases[0].Counts.Acked)
 	require.EqualValues(t, 4000, run.Series[results.SeriesResponse].Count)
-	client := map[string]any{}
+	inEffect := map[string]any{}
 	for _, key := range []string{"producer.requiredAcks", "producer.flush.frequency", "producer.idempotent"} {
-		client[key] = r.Settings[key]
+		inEffect[key] = r.Settings[key]
 	}
-	require.Equal(t, map[string]any{"producer.requiredAcks": "all", "producer.flush.frequency": "5ms", "producer.idempotent": true}, client, "flags go before the file")
+	require.Equal(t, map[string]any{"producer.requiredAcks": "all", "producer.flush.frequency": "5ms", "producer.idempotent": true}, inEffect, "flags go before the file")
 	require.FileExists(t, filepath.Join(dir, "p", "report.html"))
 
 	// The same workload stands in the result, as a file that kbench run takes.
@@ -122,7 +123,8 @@ func TestProduceAsFastAsPossible(t *testing.T) {
 func TestEndToEndCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	e := kbenchIn(t, dir, args("e2e", "--topic", "probe", "--num-records", "300", "--producer-acks", "all", "--record-size", "20", "--record-key-size", "4", carefree, "--out", "e")...)
+	e := kbenchIn(t, dir, args("e2e", "--topic", "probe", "--num-records", "300", "--producer-acks", "all", "--record-size", "20", "--record-key-size", "4",
+		"--num-headers", "2", "--record-header-key-size", "3", "--record-header-size", "5", carefree, "--out", "e")...)
 	e.requireCode(t, codeDone)
 	require.Regexp(t, `^Topic "probe" does not exist\. Will create topic with 1 partition\(s\) and replication factor = 1
 0\t[0-9.]+
@@ -133,6 +135,39 @@ $`, e.out)
 	require.EqualValues(t, 300, run.Series[results.SeriesE2E].Count)
 	require.EqualValues(t, 300, run.Counts.Received)
 	require.EqualValues(t, 1, run.Batches.MessagesPerRequest, "one at a time")
+}
+
+// Values from a file and numbers as values are what the topic holds, without anything of kbench's.
+func TestProduceOtherValues(t *testing.T) {
+	t.Parallel()
+	_, brokers := keptTopic(t, "lines", "numbers")
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "values.txt"), []byte("one|two|three|"), 0o600))
+	flags := args("--num-records", "300", "--throughput", "-1", "-b", brokers, carefree)
+	kbenchIn(t, dir, args("produce", "--topic", "lines", "--payload-file", "values.txt", "--payload-delimiter", "|", "--out", "l", flags)...).requireCode(t, codeDone)
+	require.Equal(t, map[string]bool{"one": true, "two": true, "three": true}, valuesOf(t, brokers, "lines", 300))
+	kbenchIn(t, dir, args("produce", "--topic", "numbers", "--payload-monotonic", "--warmup-records", "100", "--out", "n", flags)...).requireCode(t, codeDone)
+	numbers := valuesOf(t, brokers, "numbers", 300)
+	require.Len(t, numbers, 300)
+	require.True(t, numbers["0"] && numbers["299"])
+}
+
+// valuesOf are the values of a topic's n messages.
+func valuesOf(t *testing.T, brokers, topic string, n int) map[string]bool {
+	cl, err := client.NewClient(strings.Split(brokers, ","), nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, cl.Close()) }()
+	r, err := cl.NewReader(client.ReaderConfig{Topic: topic, Partitions: []int32{0, 1, 2}, StartOffset: client.FirstOffset})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.Close()) }()
+	values := map[string]bool{}
+	for range n {
+		m, err := r.FetchMessage(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, m.Headers)
+		values[string(m.Value)] = true
+	}
+	return values
 }
 
 func TestInterruptOfProduceKeepsWhatWasMeasured(t *testing.T) {
@@ -177,6 +212,9 @@ func TestWrongUsageOfKafkasFlags(t *testing.T) {
 		{"a secret in a flag", args(produce, "--command-property", "sasl.jaas.config=c4n4ry"), []string{"sasl.jaas.config: is about how to connect", "--command-config"}},
 		{"a value that the client refuses, in Kafka's words", args(produce, "--command-property", "max.in.flight.requests.per.connection=6", "enable.idempotence=true"), []string{"idempotent"}},
 		{"two files", args(produce, "--command-config", "a", "--producer.config", "b"), []string{"--command-config and --producer.config"}},
+		{"transactions by name", args(produce, "--transactional-id", "x"), []string{"a workload has no transactions", "--transactional-id"}},
+		{"transactions by time", args(produce, "--transaction-duration-ms", "100"), []string{"a workload has no transactions"}},
+		{"transactions by a setting", args(produce, "--command-property", "transactional.id=x"), []string{"a workload has no transactions"}},
 		{"a sweep", args(produce, "--set", "repeat=2"), []string{"kbench produce is one run"}},
 		{"an argument", args(produce, "orders"), []string{`"orders"`, "kbench produce --help"}},
 		{"a topic and a pattern", args(consume, "--include", "y"), []string{"exactly one of --topic and --include"}},
@@ -187,6 +225,9 @@ func TestWrongUsageOfKafkasFlags(t *testing.T) {
 		{"sizes of sockets", args(consume, "--socket-buffer-size", "5"), []string{"--socket-buffer-size is not supported"}},
 		{"formats of dates", args(consume, "--date-format", "yyyy"), []string{"--date-format is not supported"}},
 		{"a setting of producers", args(consume, "--command-property", "acks=1"), []string{"acks: is a setting of producers"}},
+		{"headers of no number", args(e2e, "--record-header-size", "5"), []string{"--num-headers is missing"}},
+		{"headers that cannot be told apart", args(e2e, "--num-headers", "11", "--record-header-key-size", "1"), []string{"names of 11 headers need 2 bytes each"}},
+		{"a file of values that is not there", args("produce", "--topic", "x", "--num-records", "10", "--throughput", "-1", "--payload-file", "none"), []string{"--payload-file", "none"}},
 		{"a latency without acknowledgement", args(e2e, "--producer-acks", "0"), []string{`--producer-acks is "0"`}},
 	} {
 		t.Run(row.says, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -75,13 +76,13 @@ func newProduceCommand() *cobra.Command {
 	f.Float64Var(&o.throughput, "throughput", 0, "records a second; -1: as many as possible")
 	f.Int64Var(&o.warmUp, "warmup-records", 0, "records at the beginning that are not in the result's figures")
 	f.StringVar(&o.keys, "key-distribution", "none", "keys of the records: none, range (in turn) or random, of --record-key-range")
-	f.Int64Var(&o.keyRange, "record-key-range", 0, "number of different keys: decimal numbers from 0, filled up with zeros to one length")
+	f.Int64Var(&o.keyRange, "record-key-range", 0, "number of different keys: decimal numbers from 0")
 	f.Int64Var(&o.seed, "random-seed", 0, "seed of values and random keys; the same seed gives the same run")
 	f.StringVar(&o.payloadFile, "payload-file", "", "file of texts, one of which, by chance, is each record's value")
-	f.StringVar(&o.delimiter, "payload-delimiter", `\n`, "what is between two texts of --payload-file")
+	f.StringVar(&o.delimiter, "payload-delimiter", `\n`, "what is between two texts of --payload-file, as it is: not a pattern, as in Kafka's")
 	f.BoolVar(&o.monotonic, "payload-monotonic", false, "the value of each record is its number")
-	f.StringVar(&o.transaction, "transactional-id", "", "send in transactions, under this name")
-	f.Int64Var(&o.transactions, "transaction-duration-ms", 0, "send in transactions, each committed after that many milliseconds (default 3000 with --transactional-id)")
+	f.StringVar(&o.transaction, "transactional-id", "", "not supported: a workload has no transactions")
+	f.Int64Var(&o.transactions, "transaction-duration-ms", 0, "not supported: a workload has no transactions")
 	f.StringArrayVar(&o.oldProps, "producer-props", nil, "deprecated: --command-property")
 	f.StringVar(&o.oldConfig, "producer.config", "", "deprecated: --command-config")
 	o.oldConfigName = "--producer.config"
@@ -161,10 +162,9 @@ func (o *produceOptions) fill(cmd *cobra.Command, w *perfWorkload) error {
 	if o.keys != "none" {
 		w.set("payload.keys.kind", map[string]string{"range": "sequential", "random": "uniform"}[o.keys], "--key-distribution")
 		w.set("payload.keys.n", whole(o.keyRange), "--record-key-range")
-		w.set("payload.keys.size", strconv.Itoa(len(whole(o.keyRange-1))), "--record-key-range")
+		w.set("payload.keys.size", "0", "")
 	}
-	w.set("payload.compressibility", "0", "")
-	if err := o.values(w); err != nil {
+	if err := o.values(cmd, w); err != nil {
 		return err
 	}
 	w.javaProducer(5 * time.Millisecond)
@@ -172,20 +172,43 @@ func (o *produceOptions) fill(cmd *cobra.Command, w *perfWorkload) error {
 }
 
 // values says what the records hold.
-func (o *produceOptions) values(w *perfWorkload) error {
-	if o.recordSize <= 0 {
-		return usage(errors.New("--payload-file and --payload-monotonic are not supported yet; use --record-size"))
-	}
+func (o *produceOptions) values(cmd *cobra.Command, w *perfWorkload) error {
 	const stamp = 32 // bytes
-	w.set("payload.size", strconv.Itoa(o.recordSize), "--record-size")
-	w.set("payload.stamp", map[bool]string{true: "value", false: "none"}[o.recordSize >= stamp], "--record-size")
+	switch {
+	case o.monotonic:
+		w.set("payload.kind", "template", "--payload-monotonic")
+		w.set("payload.template", text("{{seq}}"), "--payload-monotonic")
+		w.set("payload.stamp", "none", "")
+	case o.recordSize > 0:
+		w.set("payload.size", strconv.Itoa(o.recordSize), "--record-size")
+		w.set("payload.compressibility", "0", "")
+		w.set("payload.stamp", map[bool]string{true: "value", false: "none"}[o.recordSize >= stamp], "--record-size")
+	default:
+		return o.fileOfValues(cmd, w)
+	}
+	return nil
+}
+
+// fileOfValues has values from a file.
+func (o *produceOptions) fileOfValues(cmd *cobra.Command, w *perfWorkload) error {
+	path, err := filepath.Abs(o.payloadFile)
+	if err != nil {
+		return fmt.Errorf("--payload-file: %w", err)
+	}
+	w.set("payload.kind", "lines", "--payload-file")
+	w.set("payload.file", text(path), "--payload-file")
+	w.set("payload.order", "random", "")
+	w.set("payload.stamp", "none", "")
+	if cmd.Flags().Changed("payload-delimiter") && o.delimiter != `\n` {
+		w.set("payload.delimiter", strconv.Quote(o.delimiter), "--payload-delimiter")
+	}
 	return nil
 }
 
 // transactional says whether the records are sent in transactions.
 func (o *produceOptions) transactional(cmd *cobra.Command, w *perfWorkload) error {
 	if cmd.Flags().Changed("transactional-id") || cmd.Flags().Changed("transaction-duration-ms") || w.names["transactional.id"] {
-		return usage(errors.New("transactions are not supported here yet: leave out --transactional-id, --transaction-duration-ms and transactional.id"))
+		return usage(errors.New("a workload has no transactions: leave out --transactional-id, --transaction-duration-ms and transactional.id"))
 	}
 	return nil
 }
