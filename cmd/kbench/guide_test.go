@@ -12,7 +12,7 @@ import (
 )
 
 // guides are what a newcomer reads, from the top of the project.
-var guides = []string{"README.md", "workloads/README.md"}
+var guides = []string{"README.md", "workloads/README.md", "report/README.md"}
 
 // block is a fenced block of a guide that a remark before it says how to try. The commands run in a
 // folder that has the guide's files:
