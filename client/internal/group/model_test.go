@@ -297,6 +297,9 @@ func (c *coordinator) remove(id string) {
 func (c *coordinator) tick() {
 	for _, id := range c.sorted() {
 		r := c.members[id]
+		if r == nil {
+			continue // what came of another's removal
+		}
 		if waits := r.joining || r.syncing; r.actor.dead || !waits {
 			if c.now.Sub(r.heard) > 30*time.Second {
 				c.remove(id)
