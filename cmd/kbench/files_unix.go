@@ -15,5 +15,5 @@ func fileLimit() int {
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
 		return math.MaxInt
 	}
-	return int(min(uint64(limit.Cur), math.MaxInt))
+	return int(min(uint64(limit.Cur), math.MaxInt)) //nolint:unconvert // it is signed on FreeBSD
 }
