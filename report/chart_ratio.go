@@ -73,7 +73,7 @@ func ratioChart(rows []ratioRow, on paper) string {
 	x := ratioAxis(rows, on.left, on.w-on.right)
 	y := axis{lo: 0, hi: 1, from: on.h - on.bottom, to: on.top}
 	var d drawing
-	d.begin(on.class()+" ratios", "New divided by base, with intervals", on.w, on.h, nil)
+	d.begin(on.class()+" ratios", "New divided by base, with intervals", on.w, on.h, attrs{"data-x", x.attr("")})
 	d.grid(x, y, ratioTicks(x, on), nil)
 	d.xTicks(x, y, ratioTicks(x, on))
 	d.line("target", x.at(1), y.from, x.at(1), y.to)

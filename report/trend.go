@@ -89,7 +89,7 @@ func trendChart(t *gate.Trend, on paper) string {
 	y := logAxis(values, on.h-on.bottom, on.top)
 	format := unitFormat(t.Unit)
 	var d drawing
-	d.begin(on.class()+" trend", t.Name+" over time", on.w, on.h, nil)
+	d.begin(on.class()+" trend", t.Name+" over time", on.w, on.h, attrs{"data-y", y.attr("")})
 	d.frame(x, y, trendTicks(t, on), y.ticks(ticksUp(y.from-y.to), func(v float64) string { return trimZeros(format(v)) }), "", t.Name+" ("+t.Unit+", log)")
 	for i := range len(t.Changes) + 1 {
 		from, to := 0, len(t.Values)

@@ -55,6 +55,7 @@ func TestMetricsAreServedWhileItRuns(t *testing.T) {
 	require.Regexp(t, `kbench_client_request_duration_seconds_bucket\{broker="0",point="[^"]*",repeat="[0-9]+",request="Produce",le="0.1"\} [1-9]`, body)
 	require.Regexp(t, `kbench_client_records_total\{broker="0",point="[^"]*",repeat="[0-9]+"\} [1-9]`, body)
 	require.Regexp(t, `kbench_client_requests_total\{[^}]*request="Fetch"\} [1-9]`, body)
+	requireWellNamed(t, body)
 	p.signal(syscall.SIGINT)
 	p.wait().requireCode(t, codeInterrupted)
 	_, err := net.DialTimeout("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics"), time.Second)
