@@ -205,6 +205,9 @@ func claim(path string) (dir *results.Dir, discard func(), err error) {
 	}
 	dir, err = results.Create(path)
 	return dir, func() {
+		if dir != nil && !exists(filepath.Join(path, results.FileName)) {
+			_ = dir.Clear() // of a file that was being written
+		}
 		_ = dir.Release() // the removal fails then, and says as much by leaving the directory
 		for _, p := range made {
 			if os.Remove(p) != nil { // fails when something is in it
