@@ -246,6 +246,7 @@ func TestRunOnABrokerOfTheUsers(t *testing.T) {
 	})
 }
 
+// T9: a run that fails says why, keeps what was measured, and does not exit with 0.
 func TestEmbeddedBrokerThatDies(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), nil, long...)

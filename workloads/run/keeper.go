@@ -164,6 +164,6 @@ func (k *keeper) progress(now time.Time) Progress {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p.Phase, p.Elapsed, p.Total = k.phase, now.Sub(k.phaseStart), k.phaseTotal
+	p.Phase, p.Elapsed, p.Total = k.phase, max(now.Sub(k.phaseStart), 0), k.phaseTotal
 	return p
 }
