@@ -14,27 +14,19 @@ func effectsChart(list []effect, title string, on paper) string {
 	if len(list) == 0 {
 		return ""
 	}
-	const step = 22.0
 	on.left = map[bool]float64{true: 168, false: 330}[on.narrow]
-	on.h = on.top + on.bottom + step*float64(len(list))
+	on.h = ratioHeight(on, len(list))
 	x := effectsAxis(list, on.left, on.w-on.right)
-	y := axis{lo: 0, hi: 1, from: on.h - on.bottom, to: on.top}
+	var names []string
+	for _, e := range list {
+		names = append(names, fitting(e.title(), on.left-12))
+	}
 	var d drawing
-	d.begin(on.class()+" effects", "Main effects on "+title, on.w, on.h, attrs{"data-x", x.attr("")})
-	ticks := ratioTicks(x, on)
-	d.grid(x, y, ticks, nil)
-	d.xTicks(x, y, ticks)
-	d.line("target", x.at(1), y.from, x.at(1), y.to)
+	d.ratioFrame("effects", "Main effects on "+title, "ratio (log)", names, x, on)
 	d.text("title", "", 2, on.top-11, title)
-	d.open("g", attrs{"class", "ty"})
 	for i, e := range list {
-		d.text("", "", on.left-9, on.top+step*(float64(i)+0.5)+4, fitting(e.title(), on.left-12))
+		d.effect(e, x, ratioRowAt(on, i))
 	}
-	d.end("g")
-	for i, e := range list {
-		d.effect(e, x, on.top+step*(float64(i)+0.5))
-	}
-	d.text("title", "end", x.to, y.from+36, "ratio (log)")
 	return d.String()
 }
 

@@ -67,26 +67,42 @@ func ratioChart(rows []ratioRow, on paper) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	const step = 22.0
 	on.left = map[bool]float64{true: 128, false: 210}[on.narrow]
-	on.h = on.top + on.bottom + step*float64(len(rows))
+	on.h = ratioHeight(on, len(rows))
 	x := ratioAxis(rows, on.left, on.w-on.right)
-	y := axis{lo: 0, hi: 1, from: on.h - on.bottom, to: on.top}
+	var names []string
+	for _, r := range rows {
+		names = append(names, clip(r.name, map[bool]int{true: 19, false: 32}[on.narrow]))
+	}
 	var d drawing
-	d.begin(on.class()+" ratios", "New divided by base, with intervals", on.w, on.h, attrs{"data-x", x.attr("")})
-	d.grid(x, y, ratioTicks(x, on), nil)
-	d.xTicks(x, y, ratioTicks(x, on))
+	d.ratioFrame("ratios", "New divided by base, with intervals", "new ÷ base (log)", names, x, on)
+	for i, r := range rows {
+		d.ratio(r, x, ratioRowAt(on, i))
+	}
+	return d.String()
+}
+
+const ratioStep = 22.0 // height of a row of a chart of ratios
+
+func ratioHeight(on paper, rows int) float64 { return on.top + on.bottom + ratioStep*float64(rows) }
+
+// ratioRowAt is the middle of a row.
+func ratioRowAt(on paper, i int) float64 { return on.top + ratioStep*(float64(i)+0.5) }
+
+// ratioFrame begins a chart of ratios: its grid, the line at 1, and the names of its rows.
+func (d *drawing) ratioFrame(class, about, axisTitle string, names []string, x axis, on paper) {
+	y := axis{lo: 0, hi: 1, from: on.h - on.bottom, to: on.top}
+	d.begin(on.class()+" "+class, about, on.w, on.h, attrs{"data-x", x.attr("")})
+	ticks := ratioTicks(x, on)
+	d.grid(x, y, ticks, nil)
+	d.xTicks(x, y, ticks)
 	d.line("target", x.at(1), y.from, x.at(1), y.to)
 	d.open("g", attrs{"class", "ty"})
-	for i, r := range rows {
-		d.text("", "", on.left-9, on.top+step*(float64(i)+0.5)+4, clip(r.name, map[bool]int{true: 19, false: 32}[on.narrow]))
+	for i, name := range names {
+		d.text("", "", on.left-9, ratioRowAt(on, i)+4, name)
 	}
 	d.end("g")
-	for i, r := range rows {
-		d.ratio(r, x, on.top+step*(float64(i)+0.5))
-	}
-	d.text("title", "end", x.to, y.from+36, "new ÷ base (log)")
-	return d.String()
+	d.text("title", "end", x.to, y.from+36, axisTitle)
 }
 
 func (d *drawing) ratio(r ratioRow, x axis, at float64) {

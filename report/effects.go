@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -62,19 +63,9 @@ func effects(points []*point, fig effectFigure) []effect {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b effect) int {
-		return compareDown(weight[a.factor.key], weight[b.factor.key])
+		return cmp.Compare(weight[b.factor.key], weight[a.factor.key])
 	})
 	return list
-}
-
-func compareDown(a, b float64) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	}
-	return 0
 }
 
 // effectOf pairs the points with one value of a factor with those of another.
