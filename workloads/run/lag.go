@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,6 +20,8 @@ const allGroups = -1
 // the worst of all readings. The keeper takes them, and the conductor the one at the end of the
 // measured phase.
 type lagLog struct {
+	most int // readings of single partitions kept; 0: maxLagCells
+
 	mu      sync.Mutex     // guards what follows
 	columns []PartitionLag // what the cells of a row are; Messages is not used
 	index   map[PartitionLag]int
@@ -110,7 +113,7 @@ func (l *lagLog) keep(endNs int64) {
 		row.Messages[i] = p.Messages
 	}
 	l.rows = append(l.rows, row)
-	if len(l.rows)*len(l.columns) <= maxLagCells || len(l.rows) < 2 {
+	if len(l.rows)*len(l.columns) <= l.bound() || len(l.rows) < 2 {
 		return
 	}
 	half := l.rows[:0]
@@ -120,6 +123,9 @@ func (l *lagLog) keep(endNs int64) {
 	clear(l.rows[len(half):])
 	l.rows, l.stride = half, max(1, l.stride)*2
 }
+
+// bound is how many readings of single partitions are kept.
+func (l *lagLog) bound() int { return cmp.Or(l.most, maxLagCells) }
 
 // column is the number of a partition's column.
 func (l *lagLog) column(p PartitionLag) int {

@@ -49,6 +49,7 @@ func TestT7MessagesAreMadeBeforeTheyAreDue(t *testing.T) {
 	schedule := pace.Constant(1000)
 	p := &steppedPacer{}
 	rec := newTestRecorder(true)
+	rec.frame.interval = int64(time.Second)
 	kept := &keptRuns{}
 	l := &loader{course: &course{clock: p, producers: 2, run: 4, frame: rec.frame, filler: f}, id: 1, target: kept, pacer: p, rec: rec, taken: &intake{}}
 	l.pool = newPool(16, 16, func(n int) []*Message { return f.messages(plainProducer{}, n) })
