@@ -16,6 +16,8 @@ TEST_PORT_39 ?= 19292
 # One package's bound. Packages that talk to Kafka share its clusters: not too many at once.
 TEST_TIMEOUT ?= 40m
 TEST_PARALLEL ?= 3
+# Kafka's nodes and tools come and go: what they save by being compiled well they never earn back.
+TEST_JVM := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 # What is tested, and flags besides: make test PKG=./client/... TESTFLAGS='-run Producer -v'
 PKG ?= ./...
 TESTFLAGS ?=
@@ -40,7 +42,8 @@ setup: ## install what the tests need, where apt can; else say what is missing
 
 .PHONY: test
 test: setup ## every test, with the race detector, real Kafka (4.4 with 1 and 3 nodes, 3.9) and a browser
-	@TEST_PORT_1=$(TEST_PORT_1) TEST_PORT_3=$(TEST_PORT_3) TEST_PORT_39=$(TEST_PORT_39) .ci/with-kafka \
+	@TEST_PORT_1=$(TEST_PORT_1) TEST_PORT_3=$(TEST_PORT_3) TEST_PORT_39=$(TEST_PORT_39) \
+	  KAFKA_JVM='$(TEST_JVM)' .ci/with-kafka \
 	  $(GO) test -race -tags '$(TAGS)' -timeout $(TEST_TIMEOUT) -p $(TEST_PARALLEL) $(TESTFLAGS) $(PKG)
 
 .PHONY: unit

@@ -10,6 +10,9 @@ USER_NAME=alice
 USER_SECRET=alice-secret
 STORE_SECRET=changeit
 
+# Flags of a JVM that is gone in a second: no optimising compiler, no threads for the heap.
+BRIEF_JVM=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
+
 # Listeners that KAFKA_SASL adds, with their distance from the node's port. MTLS is SSL that asks
 # for a client certificate, REAUTH is SASL_SSL whose sessions end after KAFKA_REAUTH_MS.
 SECURE_LISTENERS=(SASL_PLAINTEXT:2 SSL:3 SASL_SSL:4 MTLS:5 REAUTH:6)
@@ -128,10 +131,10 @@ write_keys() {
   sign client -ext eku=clientAuth
   local kind
   for kind in p12:PKCS12 jks:JKS; do
-    quietly keytool -importcert -noprompt -alias ca -file "$DIR/ca.pem.new" -keystore "$DIR/trust.${kind%:*}" \
+    quietly key_tool -importcert -noprompt -alias ca -file "$DIR/ca.pem.new" -keystore "$DIR/trust.${kind%:*}" \
       -storetype "${kind#*:}" -storepass "$STORE_SECRET"
   done
-  quietly keytool -importkeystore -noprompt -srckeystore "$DIR/client.p12" -srcstorepass "$STORE_SECRET" \
+  quietly key_tool -importkeystore -noprompt -srckeystore "$DIR/client.p12" -srcstorepass "$STORE_SECRET" \
     -destkeystore "$DIR/client.jks" -deststoretype JKS -deststorepass "$STORE_SECRET"
   mv "$DIR/ca.pem.new" "$DIR/ca.pem"
 }
@@ -139,11 +142,13 @@ write_keys() {
 # quietly COMMAND…: keytool tells much that is of no use while it works.
 quietly() { "$@" >"$DIR/keytool.log" 2>&1 || die "keytool failed: $(tail -n 1 "$DIR/keytool.log")"; }
 
+key_tool() { keytool "${BRIEF_JVM[@]/#/-J}" "$@"; }
+
 # keytool_in NAME ARG…: on the store of that name.
 keytool_in() {
   local name=$1
   shift
-  keytool -keystore "$DIR/$name.p12" -storetype PKCS12 -storepass "$STORE_SECRET" "$@"
+  key_tool -keystore "$DIR/$name.p12" -storetype PKCS12 -storepass "$STORE_SECRET" "$@"
 }
 
 # key_pair NAME CN ARG…: a key, and a certificate that it signs itself. Elliptic curves are fast.
@@ -200,7 +205,7 @@ format_storage() {
   for ((i = 1; i <= NODES; i++)); do
     [[ -e $DIR/data/$i/meta.properties ]] && continue
     # shellcheck disable=SC2046 # one flag a word
-    java -Xmx256m -XX:TieredStopAtLevel=1 $(log_flag) -cp "$JARS/*" kafka.tools.StorageTool format \
+    java -Xmx256m "${BRIEF_JVM[@]}" $(log_flag) -cp "$JARS/*" kafka.tools.StorageTool format \
       -t "$CLUSTER_ID" -c "$DIR/node-$i.properties" ${scram[@]+"${scram[@]}"} >"$DIR/node-$i.log" 2>&1 &
     pids+=("$!:$i")
   done

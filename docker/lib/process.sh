@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 #
-# A node's process. Needs DIR, HEAP, WAIT and JARS. A node is known by its pid file and by its
+# A node's process. Needs DIR, HEAP, JVM, WAIT and JARS. A node is known by its pid file and by its
 # command line, so that a pid file left by a crash never points at a stranger.
 
 # arguments PID: the command line of a process. It is empty for a moment while the process becomes
@@ -59,10 +59,10 @@ start_node() {
   local detach=(nohup)
   if command -v setsid >/dev/null; then detach=(setsid); fi
   : >"$DIR/node-$1.log"
-  # The shell writes its own pid and becomes the JVM. HEAP is several flags, split on purpose.
+  # The shell writes its own pid and becomes the JVM. HEAP and JVM are several flags, split on purpose.
   # shellcheck disable=SC2016,SC2046,SC2086
   "${detach[@]}" bash -c 'echo $$ >"$1.new" && mv "$1.new" "$1" && shift && exec "$@"' node "$DIR/node-$1.pid" \
-    java $HEAP -XX:+UseG1GC -XX:MaxGCPauseMillis=20 $(log_flag) -cp "$JARS/*" kafka.Kafka "$DIR/node-$1.properties" \
+    java $HEAP $JVM $(log_flag) -cp "$JARS/*" kafka.Kafka "$DIR/node-$1.properties" \
     >>"$DIR/node-$1.log" 2>&1 </dev/null &
   local tries
   for ((tries = 0; tries < 100; tries++)); do
