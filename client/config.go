@@ -68,7 +68,7 @@ type SASLConfig struct {
 type MetadataConfig struct {
 	RefreshFrequency       time.Duration `key:"refreshFrequency" doc:"How often metadata is refreshed without a cause. 0 or -1: never, only when something failed or is not known yet."`
 	Full                   bool          `key:"full" doc:"Refresh every topic of the cluster instead of the topics in use."`
-	Timeout                time.Duration `key:"timeout" doc:"Longest time for one refresh with all its retries."`
+	Timeout                time.Duration `key:"timeout" doc:"Longest time for one refresh with all its retries, and how long brokers may say that a partition is not there before a reader, or a commit, gives it up."`
 	AllowAutoTopicCreation bool          `key:"allowAutoTopicCreation" doc:"Let brokers make topics that are asked for and missing, where they are set up to."`
 	Retry                  RetryConfig   `key:"retry"`
 }

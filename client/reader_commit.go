@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kbench/kbench/client/internal/fetch"
 	"github.com/kbench/kbench/client/internal/group"
 	"github.com/kbench/kbench/client/internal/wire"
 )
@@ -190,6 +191,7 @@ func (m *membership) over() error {
 // where the one it committed in has ended, and retries what may pass.
 func (m *membership) flush(ctx context.Context, want func(group.Partition) bool, patient bool) error {
 	var refused *group.Identity
+	var missing fetch.Missing
 	for failures := 1; ; failures++ {
 		who, err := m.identity(ctx, want, refused, patient)
 		if err != nil || who == nil {
@@ -213,7 +215,7 @@ func (m *membership) flush(ctx context.Context, want func(group.Partition) bool,
 			refused = who
 			continue
 		case !class.Has(wire.Retriable), errors.Is(err, errLeftOut) && failures >= suspectTries,
-			errors.Is(err, wire.ErrUnknownTopicOrPartition) && failures > m.r.client.cfg.Metadata.Retry.Max:
+			missing.Heard(time.Now(), errors.Is(err, wire.ErrUnknownTopicOrPartition)) >= m.r.client.cfg.Metadata.Timeout:
 			return err
 		}
 		if over := m.r.client.sleep(ctx, m.r.client.cfg.Admin.Retry.wait(failures)); over != nil {

@@ -66,7 +66,8 @@ type ReaderConfig struct {
 	QueueBytes int
 	// MaxAttempts is how many failures in a row that may pass (an unreachable broker, a missing
 	// leader) are kept quiet about before one is returned as a ReadError that is Passing; the
-	// reader goes on trying. 0: they are never returned, only logged and counted.
+	// reader goes on trying. 0: they are never returned, only logged and counted. That a partition is
+	// not there may pass too, until brokers have said so for Metadata.Timeout.
 	MaxAttempts int
 
 	// OnFetch is told of every Fetch request, from the reader's own goroutines, one at a time

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kbench/kbench/client/internal/conn"
 	"github.com/kbench/kbench/client/internal/wire"
@@ -103,16 +104,23 @@ var goneErrors = []error{
 	wire.ErrUnknownTopicOrPartition, wire.ErrUnknownTopicID, wire.ErrInconsistentTopicID, ErrTopicUnknown, ErrPartitionInvalid,
 }
 
-// judge decides about the given number of failures in a row, the last of which is err.
-func (r *Reader) judge(err error, failures int) verdict {
+// gone says that an error is one of goneErrors.
+func gone(err error) bool {
+	return slices.ContainsFunc(goneErrors, func(gone error) bool { return errors.Is(err, gone) })
+}
+
+// judge decides about the given number of failures in a row, the last of which is err. missing is
+// for how long brokers have been saying that the partition is not there (M6): after metadata.timeout
+// it was most likely deleted, before that they may be behind.
+func (r *Reader) judge(err error, failures int, missing time.Duration) verdict {
 	switch {
 	case r.life.Err() != nil:
 		return silence
 	case suspect(err):
 		return giveUpAfter(failures, suspectTries)
-	case slices.ContainsFunc(goneErrors, func(gone error) bool { return errors.Is(err, gone) }):
-		return giveUpAfter(failures, r.client.cfg.Metadata.Retry.Max+1) // M6: deleted, most likely
-	case !passing(err):
+	case gone(err) && missing >= r.client.cfg.Metadata.Timeout:
+		return giveUpAfter(failures, suspectTries)
+	case !gone(err) && !passing(err):
 		return giveUp
 	case r.cfg.MaxAttempts > 0 && failures%r.cfg.MaxAttempts == 0:
 		return tellOn

@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -298,20 +297,6 @@ func TestReaderTellsOfFailuresThatMayPass(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrNotLeaderOrFollower)
 	require.ErrorContains(t, err, "still trying")
 	require.Equal(t, []int64{0, 1, 2}, offsets(t, ctx, r, 3))
-}
-
-// M6: a topic that is gone for good is an error, not an endless silence.
-func TestM6ReaderOfATopicThatIsGone(t *testing.T) {
-	s := &script{last: 10}
-	s.fetch = func(_ rawserver.Request, _ kmsg.FetchRequestTopicPartition, p *kmsg.FetchResponseTopicPartition) *rawserver.Reply {
-		p.ErrorCode = wire.ErrUnknownTopicOrPartition.Code
-		return nil
-	}
-	r, ctx := s.start(t, ReaderConfig{}, nil)
-	_, err := r.FetchMessage(ctx)
-	require.ErrorIs(t, err, wire.ErrUnknownTopicOrPartition)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	require.Len(t, s.asked(), 4, "once, and metadata.retry.max times again")
 }
 
 func TestReaderHonoursThrottling(t *testing.T) {

@@ -186,7 +186,6 @@ func TestKafkaFetchSession(t *testing.T) {
 func TestKafkaM6ReaderOfATopicMadeAgain(t *testing.T) {
 	b := newRealBed(t, kafkatest.Shared(t, 1), func(c *Config) {
 		c.Consumer.OutOfRange = "earliest"
-		c.Metadata.Retry.Max = 50
 	})
 	name := b.topic(t, 1, nil)
 	b.put(t, name, 0, 20)

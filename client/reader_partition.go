@@ -84,7 +84,7 @@ func (r *Reader) failLocked(p *partition, err error, now time.Time) {
 	r.stats.Errors++
 	p.Failed(now, r.backoff)
 	p.backToLeader(now) // whatever is wrong with a follower, the leader knows better (C10)
-	v := r.judge(err, p.Failures)
+	v := r.judge(err, p.Failures, p.Missing.Heard(now, gone(err)))
 	if v == silence {
 		p.leave()
 		return

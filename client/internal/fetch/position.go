@@ -52,6 +52,7 @@ type Position struct {
 	Failures int       // in a row
 	Until    time.Time // not to be tried before; zero: at once
 	Widened  int       // partition bound while a large batch is being got; 0: the usual
+	Missing  Missing
 }
 
 // MoveTo goes to an offset, First or Last, from wherever it was.
@@ -92,16 +93,16 @@ func (p *Position) Resolved(first, last int64, policy Policy) bool {
 		// Within the range after all: the broker that refused it was behind, or no leader any
 		// more. The position must not move for that (it is tried again).
 	}
-	p.Need = Nothing
+	p.Need, p.Missing = Nothing, Missing{}
 	return true
 }
 
 // Outside takes in that a broker does not have Next: the leader must say what it has.
-func (p *Position) Outside() { p.Need = FindRange }
+func (p *Position) Outside() { p.Need, p.Missing = FindRange, Missing{} }
 
 // Advance takes in records fetched from Next.
 func (p *Position) Advance(e Extent) {
-	p.Next, p.Failures, p.Until, p.Widened = e.Next, 0, time.Time{}, 0
+	p.Next, p.Failures, p.Until, p.Widened, p.Missing = e.Next, 0, time.Time{}, 0, Missing{}
 }
 
 // Failed takes in a failure, and makes the next try wait.

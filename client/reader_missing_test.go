@@ -1,0 +1,225 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kbench/kbench/client/internal/rawserver"
+	"github.com/kbench/kbench/client/internal/wire"
+)
+
+// piped runs a test on a virtual clock with a scripted coordinator on pipes, and a configuration by
+// which members of its group reach it.
+func piped(t *testing.T, c *coordination, test func(t *testing.T, cfg *Config)) {
+	synctest.Test(t, func(t *testing.T) {
+		c.addr, c.beat = "pipe:1", time.Second
+		srv := rawserver.StartPipes(rawserver.Script{Handle: c.handle})
+		defer srv.Close()
+		cfg := NewConfig()
+		cfg.Consumer.MaxWait = time.Second
+		cfg.Net.Dialer = func(context.Context, string, string) (net.Conn, error) {
+			p, err := srv.Pipe()
+			if err != nil {
+				return nil, err
+			}
+			return newSendBuffer(p), nil
+		}
+		test(t, cfg)
+	})
+}
+
+// unknown answers in place of anything good that the one topic, or its partition, is not there.
+func unknown(req rawserver.Request, good kmsg.Response, code int16) rawserver.Reply {
+	switch r := good.(type) {
+	case *kmsg.MetadataResponse:
+		r.Topics[0].ErrorCode, r.Topics[0].Partitions = code, nil
+	case *kmsg.FetchResponse:
+		for i := range r.Topics {
+			for j := range r.Topics[i].Partitions {
+				p := &r.Topics[i].Partitions[j]
+				p.ErrorCode, p.RecordBatches = code, []byte{}
+			}
+		}
+	case *kmsg.OffsetCommitResponse:
+		r.Topics[0].Partitions[0].ErrorCode = code
+	}
+	return rawserver.Respond(req, good)
+}
+
+// M6: a topic that brokers do not know for a while is read when they do; one that stays away is an
+// error, after metadata.timeout and no sooner.
+func TestM6PartitionsThatAreNotThere(t *testing.T) {
+	notThere := wire.ErrUnknownTopicOrPartition.Code
+	for _, tc := range []struct {
+		says  string
+		key   kmsg.Key // whose answers say so
+		first int16
+		other int16 // every fourth answer; 0: none
+		lasts time.Duration
+		gone  bool
+	}{
+		{"a leader that does not know the partition for 25 seconds", kmsg.Fetch, notThere, 0, 25 * time.Second, false},
+		{"a leader that does not know the topic's id for 25 seconds", kmsg.Fetch, wire.ErrUnknownTopicID.Code, 0, 25 * time.Second, false},
+		{"one that says something else in between, for five minutes", kmsg.Fetch, notThere, wire.ErrNotLeaderOrFollower.Code, 5 * time.Minute, false},
+		{"a leader that does not know it any more", kmsg.Fetch, notThere, 0, time.Hour, true},
+		{"a leader that does not know the topic's id any more", kmsg.Fetch, wire.ErrUnknownTopicID.Code, 0, time.Hour, true},
+	} {
+		for _, group := range []string{"", "g"} {
+			t.Run(tc.says+map[bool]string{true: ", to a member of a group"}[group != ""], func(t *testing.T) {
+				var until time.Time
+				n := 0 // of the one source's requests
+				c := &coordination{key: tc.key}
+				c.twist = func(req rawserver.Request, good kmsg.Response) rawserver.Reply {
+					code := tc.first
+					if n++; tc.other != 0 && n%4 == 0 {
+						code = tc.other
+					}
+					if !time.Now().Before(until) {
+						return rawserver.Respond(req, good)
+					}
+					return unknown(req, good, code)
+				}
+				c.from(-1)
+				piped(t, c, func(t *testing.T, cfg *Config) {
+					began := time.Now()
+					until = began.Add(tc.lasts)
+					r, err := NewReader(ReaderConfig{Topic: "in", Brokers: []string{c.addr}, Config: cfg, GroupID: group})
+					require.NoError(t, err)
+					defer func() { require.NoError(t, r.Close()) }()
+					_, err = r.FetchMessage(t.Context())
+					took := time.Since(began)
+					if !tc.gone {
+						require.NoError(t, err)
+						require.GreaterOrEqual(t, took, tc.lasts)
+						require.Less(t, took, tc.lasts+10*time.Second)
+						return
+					}
+					var failed *ReadError
+					require.ErrorAs(t, err, &failed)
+					require.False(t, failed.Passing)
+					require.ErrorIs(t, err, wire.ErrorFor(tc.first))
+					require.ErrorContains(t, err, `topic "in" partition 0`)
+					require.GreaterOrEqual(t, took, cfg.Metadata.Timeout)
+					require.Less(t, took, cfg.Metadata.Timeout+5*time.Second)
+				})
+			})
+		}
+	}
+}
+
+// M6: nor are metadata believed at once that do not know a topic, which may just have been made; who
+// asked to be told of failures is told meanwhile.
+func TestM6MetadataThatDoNotKnowATopic(t *testing.T) {
+	for _, tc := range []struct {
+		says  string
+		lasts time.Duration
+		gone  bool
+	}{
+		{"for 20 seconds", 20 * time.Second, false},
+		{"for good", time.Hour, true},
+	} {
+		t.Run(tc.says, func(t *testing.T) {
+			var until time.Time
+			c := &coordination{key: kmsg.Metadata}
+			c.twist = func(req rawserver.Request, good kmsg.Response) rawserver.Reply {
+				if time.Now().Before(until) {
+					return unknown(req, good, wire.ErrUnknownTopicOrPartition.Code)
+				}
+				return rawserver.Respond(req, good)
+			}
+			c.from(-1)
+			piped(t, c, func(t *testing.T, cfg *Config) {
+				began := time.Now()
+				until = began.Add(tc.lasts)
+				r, err := NewReader(ReaderConfig{Topic: "in", Brokers: []string{c.addr}, Config: cfg, MaxAttempts: 3})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, r.Close()) }()
+				told := 0
+				var failed *ReadError
+				for _, err = r.FetchMessage(t.Context()); errors.As(err, &failed) && failed.Passing; _, err = r.FetchMessage(t.Context()) {
+					told++
+				}
+				took := time.Since(began)
+				require.Positive(t, told)
+				if !tc.gone {
+					require.NoError(t, err)
+					require.GreaterOrEqual(t, took, tc.lasts)
+					return
+				}
+				require.ErrorIs(t, err, ErrTopicUnknown)
+				require.GreaterOrEqual(t, took, cfg.Metadata.Timeout)
+				require.Less(t, took, cfg.Metadata.Timeout+5*time.Second)
+			})
+		})
+	}
+}
+
+// A commit of a partition that the coordinator does not know is made again for as long.
+func TestCommitsOfAPartitionThatIsNotThere(t *testing.T) {
+	for _, tc := range []struct {
+		says  string
+		lasts time.Duration
+		gone  bool
+	}{
+		{"for 20 seconds", 20 * time.Second, false},
+		{"for good", time.Hour, true},
+	} {
+		t.Run(tc.says, func(t *testing.T) {
+			var until time.Time
+			c := &coordination{key: kmsg.OffsetCommit}
+			c.twist = func(req rawserver.Request, good kmsg.Response) rawserver.Reply {
+				if time.Now().Before(until) {
+					return unknown(req, good, wire.ErrUnknownTopicOrPartition.Code)
+				}
+				return rawserver.Respond(req, good)
+			}
+			piped(t, c, func(t *testing.T, cfg *Config) {
+				r := c.member(t, cfg)
+				m, err := r.FetchMessage(t.Context())
+				require.NoError(t, err)
+				began := time.Now()
+				until = began.Add(tc.lasts)
+				c.from(-1)
+				err = r.CommitMessages(t.Context(), m)
+				took := time.Since(began)
+				if tc.gone {
+					require.ErrorIs(t, err, wire.ErrUnknownTopicOrPartition)
+					require.GreaterOrEqual(t, took, cfg.Metadata.Timeout)
+					require.Less(t, took, cfg.Metadata.Timeout+5*time.Second)
+				} else {
+					require.NoError(t, err)
+					require.GreaterOrEqual(t, took, tc.lasts)
+				}
+				c.from(0)
+				require.NoError(t, r.Close())
+			})
+		})
+	}
+}
+
+func TestWhatBecomesOfAPartitionThatIsNotThere(t *testing.T) {
+	cfg := NewConfig()
+	for _, tc := range []struct {
+		says     string
+		failures int
+		missing  time.Duration
+		want     verdict
+	}{
+		{"just now", 1, 0, tryOn},
+		{"again and again in a short time", 40, cfg.Metadata.Timeout - 1, tellOn},
+		{"for long enough", 9, cfg.Metadata.Timeout, giveUp},
+		{"for long enough, but only twice", 2, time.Hour, tryOn},
+	} {
+		r := &Reader{life: t.Context(), client: &Client{cfg: *cfg}, cfg: ReaderConfig{MaxAttempts: 40}}
+		for _, err := range goneErrors {
+			require.Equal(t, tc.want, r.judge(err, tc.failures, tc.missing), "%s: %v", tc.says, err)
+		}
+	}
+}
