@@ -145,6 +145,9 @@ func (m *membership) settle(ctx context.Context, marks []group.Offset, stale []T
 	late := m.late(marks)
 	if len(late) > 0 {
 		m.r.count(func(st *ReaderStats) { st.StaleCommits += int64(len(late)) })
+		if why := m.why(); why != nil { // the partitions were given up for it
+			return why
+		}
 	}
 	if stale = append(stale, late...); len(stale) > 0 {
 		return &StaleCommitError{Partitions: stale}
@@ -170,7 +173,14 @@ func (m *membership) patience() time.Duration {
 	return m.set.RebalanceTimeout + m.r.client.cfg.Admin.Timeout
 }
 
-// whyLocked is why nothing can be committed any more.
+// why is why nothing can be committed any more; nil: there may still be something.
+func (m *membership) why() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.whyLocked()
+}
+
+// whyLocked is why.
 func (m *membership) whyLocked() error {
 	if errors.Is(m.err, errLeft) {
 		return io.ErrClosedPipe

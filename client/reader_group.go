@@ -256,7 +256,6 @@ func (m *membership) leave() {
 	m.nextHolding(func(context.Context) {
 		m.giveUp(m.life, group.Reconcile{Generation: generation}, true)
 		m.tell(func(now time.Time) {
-			m.joins.cut() // a JoinGroup under way must not hold LeaveGroup up
 			m.member.Leave(now)
 			m.leaveBy = now.Add(leaveWithin)
 		})
@@ -274,8 +273,7 @@ func (m *membership) finish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err == nil {
-		m.err = errLeft
-		m.wakeLocked()
+		m.err = errLeft // who waits to commit has seen the end of life
 	}
 }
 

@@ -88,9 +88,7 @@ func (m *membership) giveUp(ctx context.Context, want group.Reconcile, leaving b
 	m.wakeLocked()
 	m.mu.Unlock()
 	m.hook("ReaderConfig.OnRevoked", m.r.cfg.OnRevoked, want.Generation, gone)
-	if !want.Lost {
-		m.drain(ctx, gone, leaving)
-	}
+	m.drain(ctx, gone, leaving) // of what is lost the book holds nothing
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range gone {

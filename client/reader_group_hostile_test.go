@@ -28,6 +28,9 @@ type coordination struct {
 	// twist may change the good answer to a request of key, or answer otherwise.
 	key   kmsg.Key
 	twist func(req rawserver.Request, good kmsg.Response) rawserver.Reply
+	// instead may answer any request otherwise; nil, or its nil: it does not.
+	instead  func(req rawserver.Request) *rawserver.Reply
+	features map[string]int16 // that it says are finalised; on pipes only
 
 	mu    sync.Mutex
 	asked map[int16]int
@@ -90,6 +93,11 @@ func (c *coordination) handle(raw rawserver.Request) rawserver.Reply {
 		c.bad--
 	}
 	c.mu.Unlock()
+	if c.instead != nil {
+		if reply := c.instead(raw); reply != nil {
+			return *reply
+		}
+	}
 	resp, reply := c.agree(raw)
 	if resp == nil {
 		return rawserver.Reply{Close: true}

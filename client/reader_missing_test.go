@@ -1,11 +1,8 @@
 package client
 
 import (
-	"context"
 	"errors"
-	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,26 +11,6 @@ import (
 	"github.com/kbench/kbench/client/internal/rawserver"
 	"github.com/kbench/kbench/client/internal/wire"
 )
-
-// piped runs a test on a virtual clock with a scripted coordinator on pipes, and a configuration by
-// which members of its group reach it.
-func piped(t *testing.T, c *coordination, test func(t *testing.T, cfg *Config)) {
-	synctest.Test(t, func(t *testing.T) {
-		c.addr, c.beat = "pipe:1", time.Second
-		srv := rawserver.StartPipes(rawserver.Script{Handle: c.handle})
-		defer srv.Close()
-		cfg := NewConfig()
-		cfg.Consumer.MaxWait = time.Second
-		cfg.Net.Dialer = func(context.Context, string, string) (net.Conn, error) {
-			p, err := srv.Pipe()
-			if err != nil {
-				return nil, err
-			}
-			return newSendBuffer(p), nil
-		}
-		test(t, cfg)
-	})
-}
 
 // unknown answers in place of anything good that the one topic, or its partition, is not there.
 func unknown(req rawserver.Request, good kmsg.Response, code int16) rawserver.Reply {
