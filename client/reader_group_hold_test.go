@@ -75,9 +75,17 @@ func TestWhatIsHeld(t *testing.T) {
 			require.Empty(d.t, stale)
 		},
 		"offsets that the coordinator cannot tell a member that joins anew are asked for again": func(d *driven) {
-			d.instead = answering(func(r *kmsg.OffsetFetchResponse) { r.Groups[0].ErrorCode = wire.ErrStaleMemberEpoch.Code }, committedAlready)
+			d.instead = answering(func(r *kmsg.OffsetFetchResponse) { r.Groups[0].ErrorCode = wire.ErrUnknownMemberID.Code }, committedAlready)
 			require.NoError(d.t, d.takeUp(d.ctx, holdIn(1, 0)))
 			require.Equal(d.t, 2, d.times(kmsg.OffsetFetch))
+		},
+		"offsets that are left out of the answer three times are not there": func(d *driven) {
+			d.instead = answering(func(r *kmsg.OffsetFetchResponse) { r.Groups[0].Topics = nil })
+			ctx, cancel := context.WithTimeout(d.ctx, time.Minute)
+			defer cancel()
+			require.ErrorIs(d.t, d.takeUp(ctx, holdIn(1, 0)), errLeftOut)
+			require.NoError(d.t, ctx.Err())
+			require.Equal(d.t, suspectTries, d.times(kmsg.OffsetFetch))
 		},
 		"only an assignment is told, not what remains while the member joins": func(d *driven) {
 			d.holds(in0)
@@ -102,6 +110,17 @@ func TestWhatIsHeld(t *testing.T) {
 			require.Equal(d.t, []string{"revoked"}, hooks)
 			require.EqualValues(d.t, 1, d.r.Stats().StaleCommits)
 			require.Zero(d.t, d.times(kmsg.OffsetCommit))
+		},
+		"what is given up in no generation cannot be committed by its function, which is not held up": func(d *driven) {
+			d.holds(in0)
+			hook = func(d *driven) {
+				began := time.Now()
+				var stale *StaleCommitError
+				require.ErrorAs(d.t, d.commit(d.ctx, []Message{{Topic: "in", Offset: 8, assignment: d.tag}}), &stale)
+				require.Zero(d.t, time.Since(began))
+			}
+			d.giveUp(d.ctx, holdIn(2), false)
+			require.Equal(d.t, []string{"revoked"}, hooks)
 		},
 		"commits of what comes again later wait as any": func(d *driven) {
 			d.holds(in0)
@@ -192,6 +211,7 @@ func TestWhatIsMadeOfErrors(t *testing.T) {
 // A request that waits for the others of the group holds nothing else up.
 func TestLongRequestsHaveAConnectionOfTheirOwn(t *testing.T) {
 	drive(t, &coordination{instead: silent(kmsg.JoinGroup)}, ReaderConfig{}, nil, func(d *driven) {
+		t := d.t
 		join, beat := kmsg.NewPtrJoinGroupRequest(), kmsg.NewPtrHeartbeatRequest()
 		d.work(func() { d.send(group.Send{Serial: 1, Request: join, Long: true, Timeout: time.Minute}) })
 		synctest.Wait()
@@ -209,6 +229,7 @@ func TestLongRequestsHaveAConnectionOfTheirOwn(t *testing.T) {
 // No connection is opened once the membership has ended.
 func TestALineThatIsClosed(t *testing.T) {
 	drive(t, &coordination{}, ReaderConfig{}, nil, func(d *driven) {
+		t := d.t
 		b, err := d.r.client.coordinator(d.ctx, d.membership.key)
 		require.NoError(t, err)
 		l := newLine()
@@ -230,6 +251,7 @@ func TestWhenTheCoordinatorIsLookedUpAgain(t *testing.T) {
 		}
 		return nil
 	}}, ReaderConfig{}, nil, func(d *driven) {
+		t := d.t
 		ask := func() error {
 			_, err := d.ask(d.ctx, &d.talks, kmsg.NewPtrHeartbeatRequest(), 0)
 			return err

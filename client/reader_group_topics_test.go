@@ -37,6 +37,7 @@ func (c *coordination) listing(code int16, topics ...string) {
 func TestPatternsDoNotMeanInternalTopics(t *testing.T) {
 	c := &coordination{}
 	drive(t, c, ReaderConfig{TopicPattern: ".*"}, nil, func(d *driven) {
+		t := d.t
 		c.listing(0, append([]string{"in", "__mine"}, internalTopics...)...)
 		sizes, err := d.findTopics(d.ctx, true)
 		require.NoError(t, err)
@@ -48,6 +49,7 @@ func TestPatternsDoNotMeanInternalTopics(t *testing.T) {
 func TestTopicsThatAreDeletedAreNotDescribed(t *testing.T) {
 	c := &coordination{}
 	drive(t, c, ReaderConfig{}, nil, func(d *driven) {
+		t := d.t
 		describe := func() map[string]group.Topic {
 			d.describe(group.Describe{Serial: 1, Topics: []string{"in"}})
 			synctest.Wait()
@@ -76,6 +78,7 @@ func TestWhoOffersTheConsumerProtocol(t *testing.T) {
 	} {
 		t.Run(tc.says, func(t *testing.T) {
 			drive(t, &coordination{features: tc.features}, ReaderConfig{}, nil, func(d *driven) {
+				t := d.t
 				offered, err := d.offersConsumer(d.ctx)
 				require.NoError(t, err)
 				require.Equal(t, tc.want, offered)

@@ -82,6 +82,7 @@ func TestWhatACommitWaitsFor(t *testing.T) {
 			codes := []int16{wire.ErrStaleMemberEpoch.Code, 0}
 			d.instead = committing(func(string, int32) int16 { c := codes[0]; codes = codes[1:]; return c })
 			require.NoError(d.t, settle(d, d.marked(in0, 1))())
+			synctest.Wait()
 			require.Len(d.t, d.is.refused, 1)
 		},
 		"nobody's patience is without end": func(d *driven) {
@@ -164,6 +165,7 @@ func TestCommitsThatNobodyWaitsFor(t *testing.T) {
 	} {
 		t.Run(tc.says, func(t *testing.T) {
 			drive(t, &coordination{instead: tc.answer}, ReaderConfig{}, func(c *Config) { c.Consumer.Group.CommitInterval = time.Minute }, func(d *driven) {
+				t := d.t
 				d.holds(in0, in1)
 				d.marked(in0, 1)
 				d.marked(in1, 1)
@@ -180,11 +182,14 @@ func TestCommitsThatNobodyWaitsFor(t *testing.T) {
 // A member that cannot commit and does not wait is told at once, by the refusal if there was one.
 func TestCommitsWithoutPatience(t *testing.T) {
 	drive(t, &coordination{instead: committing(func(string, int32) int16 { return wire.ErrUnknownMemberID.Code })}, ReaderConfig{}, nil, func(d *driven) {
+		t := d.t
 		d.holds(in0)
 		d.marked(in0, 1)
-		require.ErrorIs(t, d.flush(d.ctx, nil, false), errNoGeneration)
+		ctx, cancel := context.WithTimeout(d.ctx, time.Minute)
+		defer cancel()
+		require.ErrorIs(t, d.flush(ctx, nil, false), errNoGeneration)
 		d.in(4)
-		require.ErrorIs(t, d.flush(d.ctx, nil, false), wire.ErrUnknownMemberID)
+		require.ErrorIs(t, d.flush(ctx, nil, false), wire.ErrUnknownMemberID)
 		require.Equal(t, 1, d.times(kmsg.OffsetCommit))
 	})
 }
@@ -201,6 +206,7 @@ func TestOneCommitOfManyPartitions(t *testing.T) {
 		}
 		return answer(raw)
 	}}, ReaderConfig{}, nil, func(d *driven) {
+		t := d.t
 		for id := range int32(20) {
 			for _, topic := range []string{"a", "b", "c"} {
 				p := group.Partition{Topic: topic, ID: id}
