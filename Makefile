@@ -18,8 +18,11 @@ TEST_TIMEOUT ?= 40m
 TEST_PARALLEL ?= 3
 # Kafka's nodes and tools come and go: what they save by being compiled well they never earn back.
 TEST_JVM := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+# The packages that take longest begin first, so that none of them ends alone; those that wait for
+# Kafka before those that compute, which fill the gaps.
+LONGEST := ./client ./cmd/kbench ./workloads/run/kafka ./report ./workloads/run/fault ./workloads/run/synthetic ./workloads/run/capacity
 # What is tested, and flags besides: make test PKG=./client/... TESTFLAGS='-run Producer -v'
-PKG ?= ./...
+PKG ?= $(LONGEST) ./...
 TESTFLAGS ?=
 TAGS := kafka browser
 
