@@ -23,8 +23,7 @@ func rowsOf(b *browser, selector string) [][]string {
 
 // Every point of a sweep has a cell with its figures, and stronger shades are larger figures.
 func TestBrowserMatrix(t *testing.T) {
-	f := sweep(t, 3)
-	path := written(t, f)
+	f, path := sweepPage(t)
 	b := openBrowser(t)
 	b.show(path, 1200, "light")
 	saved, err := f.dir.Load()
@@ -65,8 +64,7 @@ func TestBrowserMatrix(t *testing.T) {
 
 // Main effects stand where their figures are, and those are the medians of the runs' own ratios, or near.
 func TestBrowserEffects(t *testing.T) {
-	f := sweep(t, 3)
-	path := written(t, f)
+	f, path := sweepPage(t)
 	b := openBrowser(t)
 	b.show(path, 1200, "dark")
 	rows := rowsOf(b, "#effects .numbers")
@@ -129,8 +127,7 @@ var eachDot = regexp.MustCompile(`M([\d.]+) [\d.]+h0`)
 
 // Every run is a dot at its figure, hollow when it is invalid.
 func TestBrowserRepeats(t *testing.T) {
-	f := sweep(t, 3)
-	path := written(t, f)
+	f, path := sweepPage(t)
 	b := openBrowser(t)
 	b.show(path, 1200, "light")
 	type dots struct {
@@ -202,7 +199,7 @@ func TestBrowserHeat(t *testing.T) {
 
 // A hundred points can be read on a phone too, and no text on a shade is hard to read.
 func TestBrowserHundredPoints(t *testing.T) {
-	path := written(t, hundred(t))
+	path := kept(t, hundredPage(t))
 	b := openBrowser(t)
 	b.show(path, 390, "dark")
 	require.LessOrEqual(t, eval[float64](b, `document.documentElement.scrollWidth`), 390.0)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -268,14 +269,16 @@ func TestHeatPutsValuesWhereTheyBelong(t *testing.T) {
 // A sweep with repeats has every chart as a file, in both formats.
 func TestPlotsOfASweep(t *testing.T) {
 	f, into := sweep(t, 3), t.TempDir()
+	all := f.result.Points // of which five are enough: two acks by two lingers, and the one that was not run
+	f.result.Points = append(append(slices.Clone(all[:2]), all[8:10]...), all[12])
 	require.NoError(t, Plots(into, f.result, f.dir))
 	files := names(t, into)
-	for _, name := range []string{"throughput-p99", "settings-throughput", "settings-p99", "effects", "runs", "percentiles", "heat-p00", "heat-p11", "timeline-p00"} {
+	for _, name := range []string{"throughput-p99", "settings-throughput", "settings-p99", "effects", "runs", "percentiles", "heat-p00", "heat-p09", "timeline-p00"} {
 		require.Contains(t, files, name+".svg")
 		require.Contains(t, files, name+".png")
 	}
 	require.NotContains(t, files, "heat-p12.svg", "a point that was not run has none")
 	page, err := os.ReadFile(filepath.Join(into, "settings-p99.svg"))
 	require.NoError(t, err)
-	require.Contains(t, string(page), duration(pointsOf(f.result)[5].p99.median))
+	require.Contains(t, string(page), duration(pointsOf(f.result)[3].p99.median))
 }

@@ -77,7 +77,7 @@ func measured(t *testing.T, o capacity.Options, d workloads.Definition, script s
 
 // T6: the search converges and a hold run confirms what it finds.
 func TestCheck16CapacityOfAQueue(t *testing.T) {
-	d := workload(lengthOf(30*time.Second, 700*time.Millisecond), "response.p99<1s")
+	d := workload(lengthOf(30*time.Second, 400*time.Millisecond), "response.p99<1s")
 	all := measured(t, capacity.Options{Start: 1000}, d, synthetic.Script{Latency: time.Millisecond, Capacity: 20_000})
 	require.Equal(t, capacity.Found, all.Outcome)
 	require.LessOrEqual(t, all.probes, 12, "%v", rates(all.steps))
@@ -88,7 +88,7 @@ func TestCheck16CapacityOfAQueue(t *testing.T) {
 
 // M/M/1: p99 is ln 100/(μ−λ), which is 5 ms at 9 079/s.
 func TestCheck16CapacityAtAnObjective(t *testing.T) {
-	d := workload(lengthOf(120*time.Second, 5*time.Second), "response.p99<=5ms")
+	d := workload(lengthOf(120*time.Second, 3*time.Second), "response.p99<=5ms")
 	d.Producers.Schedule.Kind = "poisson"
 	all := measured(t, capacity.Options{Start: 1000}, d, synthetic.Script{Capacity: 10_000, Exponential: true, Seed: 11})
 	require.Equal(t, capacity.Found, all.Outcome)

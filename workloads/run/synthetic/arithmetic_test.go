@@ -91,7 +91,7 @@ func TestCheck07MeanRate(t *testing.T) {
 	for _, rate := range []float64{1, 7, 1000, 14_000, 100_000} {
 		length := 10 * time.Second
 		if rate > 1000 {
-			length = lengthOf(10*time.Second, 2*time.Second)
+			length = lengthOf(10*time.Second, time.Second)
 		}
 		out := measure(t, definition(rate, length), synthetic.Script{Latency: ms})
 		within(t, rate, out.Run.Rates.MessagesPerSecond, 0.001, "mean rate")

@@ -13,7 +13,7 @@ import (
 // One stall of S seconds in T: the fraction of messages slower than x is (S−x)/((1−ρ)T), the
 // mean S²/(2(1−ρ)T), quantile q S − (1−q)(1−ρ)T, each with the base latency on top.
 func TestCheck01StallWithInfiniteCapacity(t *testing.T) {
-	T := lengthOf(60*time.Second, 12*time.Second)
+	T := lengthOf(60*time.Second, 6*time.Second)
 	S := T / 60
 	const base = time.Millisecond
 	out := measure(t, definition(10_000, T), synthetic.Script{Latency: base,
@@ -40,7 +40,7 @@ func TestCheck01StallWithInfiniteCapacity(t *testing.T) {
 }
 
 func TestCheck02StallWithFiniteCapacity(t *testing.T) {
-	T := lengthOf(60*time.Second, 12*time.Second)
+	T := lengthOf(60*time.Second, 6*time.Second)
 	S := T / 60
 	const base = time.Millisecond
 	out := measure(t, definition(10_000, T), synthetic.Script{Latency: base, Capacity: 20_000, // ρ = 1/2
@@ -56,7 +56,7 @@ func TestCheck02StallWithFiniteCapacity(t *testing.T) {
 // largest delay is S − K/R. Response, service and delay must tell these apart.
 func TestCheck03StallWithClientBuffer(t *testing.T) {
 	const R = 50_000
-	T := lengthOf(60*time.Second, 6*time.Second)
+	T := lengthOf(60*time.Second, 3*time.Second)
 	S := T / 60
 	K := int(R * S.Seconds() / 5)
 	const base = 2 * time.Microsecond
@@ -74,7 +74,7 @@ func TestCheck03StallWithClientBuffer(t *testing.T) {
 // is in the response.
 func TestCheck23StallWithSmallClientBuffer(t *testing.T) {
 	const R, capacity = 20_000, 750_000
-	T := lengthOf(60*time.Second, 6*time.Second)
+	T := lengthOf(60*time.Second, 3*time.Second)
 	S := T / 60
 	out := measure(t, definition(R, T), synthetic.Script{Capacity: capacity, Buffer: int(10_000 * T / time.Minute),
 		Stalls: []synthetic.Stall{{Start: T / 3, Length: S}}})
@@ -98,7 +98,7 @@ func TestWaitingForRoomIsNotService(t *testing.T) {
 // The stall spans the end: messages due before it are all counted, and waited for.
 func TestCheck21StallAcrossTheEnd(t *testing.T) {
 	const R = 20_000
-	T := lengthOf(60*time.Second, 6*time.Second)
+	T := lengthOf(60*time.Second, 3*time.Second)
 	out := measure(t, definition(R, T), synthetic.Script{
 		Stalls: []synthetic.Stall{{Start: T * 55 / 60, Length: T * 7 / 60}}})
 	require.EqualValues(t, R*T.Seconds(), out.Run.Counts.Acked)
