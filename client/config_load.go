@@ -45,8 +45,7 @@ type Schema struct{}
 // Fields lists every key with its type, unit, default and documentation.
 func (Schema) Fields() []settings.Field { return settings.Fields(NewConfig()) }
 
-// Check applies the assignments over the defaults and validates the whole. Transactions are begun
-// and ended by a program, which a workload is not: they are refused.
+// Check applies the assignments over the defaults and validates the whole.
 func (Schema) Check(as []settings.Assignment) settings.Problems {
 	c := NewConfig()
 	if ps := settings.Apply(c, as...); len(ps) > 0 {
@@ -54,14 +53,6 @@ func (Schema) Check(as []settings.Assignment) settings.Problems {
 	}
 	var bad *ConfigError
 	if !errors.As(c.Validate(), &bad) {
-		bad = &ConfigError{}
-	}
-	if c.Producer.Transaction.ID != "" {
-		bad.Problems = append(bad.Problems, ConfigProblem{
-			"producer.transaction.id", "a workload does not begin or end transactions, and its producers would refuse every message: leave it out",
-		})
-	}
-	if len(bad.Problems) == 0 {
 		return nil
 	}
 	return locate(bad.Problems, as)

@@ -252,7 +252,7 @@ func failedShare(run *results.Run) (float64, bool) {
 // left out of its table.
 var shownSeries = []string{
 	results.SeriesResponse, results.SeriesService, results.SeriesDelay,
-	results.SeriesProduce, results.SeriesFetch, results.SeriesE2E, results.SeriesRebalance,
+	results.SeriesProduce, results.SeriesFetch, results.SeriesE2E, results.SeriesTransaction, results.SeriesCommit, results.SeriesRebalance,
 	results.SeriesFailed, results.SeriesUnknown,
 }
 

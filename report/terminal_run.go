@@ -94,6 +94,7 @@ func countFacts(run *results.Run) []labelled {
 		facts = append(facts, labelled{"received", text})
 	}
 	facts = append(facts, labelled{"rate", rateLine(run)})
+	facts = append(facts, transactionFacts(run)...)
 	facts = append(facts, consumptionFacts(run)...)
 	return append(facts, faultFacts(run)...)
 }

@@ -42,6 +42,7 @@ func sumUpRuns(parts []runPart, windows []Window, end int64) *Run {
 	run.Batches = batchesOf(parts)
 	run.Consumption = consumptionOf(parts, windows, end)
 	run.Phases = phasesOf(parts)
+	run.Transactions = transactionsOf(parts)
 	run.LittlesLaw, run.Steady = lawOf(parts), steadyOf(parts)
 	return run
 }
@@ -160,6 +161,29 @@ func generatorOf(parts []runPart) Generator {
 		g.CeilingPerSecond = 0
 	}
 	return g
+}
+
+// transactionsOf adds up the shards' transactions.
+func transactionsOf(parts []runPart) (sum *Transactions) {
+	for _, p := range parts {
+		o := p.Transactions
+		if o == nil {
+			continue
+		}
+		if sum == nil {
+			sum = &Transactions{}
+		}
+		sum.Committed += o.Committed
+		sum.Aborted += o.Aborted
+		sum.Failed += o.Failed
+		sum.Unknown += o.Unknown
+		sum.CommittedMessages += o.CommittedMessages
+		sum.AbortedMessages += o.AbortedMessages
+		sum.UnknownMessages += o.UnknownMessages
+		sum.ReadCommitted = sum.ReadCommitted || o.ReadCommitted
+		sum.AbortedReceived += o.AbortedReceived
+	}
+	return sum
 }
 
 func batchesOf(parts []runPart) Batches {

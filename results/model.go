@@ -39,6 +39,12 @@ const (
 	// SeriesRebalance is from when a member of a group gave partitions up to when it was assigned
 	// its share anew, one for each member and rebalance.
 	SeriesRebalance = "rebalance"
+	// SeriesTransaction is from when a transaction was begun to when it was known to be committed, one
+	// for each that was.
+	SeriesTransaction = "transaction"
+	// SeriesCommit is the last part of that: from when it was to be committed. What is in flight is waited
+	// for first, and the producer sends nothing meanwhile.
+	SeriesCommit = "commit"
 )
 
 // Result is everything kept about the execution of one workload: the content of result.json.
@@ -195,8 +201,10 @@ type Run struct {
 	Rates      Rates             `json:"rates"`
 	Series     map[string]Series `json:"series"`
 	Generator  Generator         `json:"generator"`
-	Verdict    Verdict           `json:"verdict"`
-	Thresholds []Threshold       `json:"thresholds"`
+	// Transactions are those of the producers; nil without any.
+	Transactions *Transactions `json:"transactions,omitempty"`
+	Verdict      Verdict       `json:"verdict"`
+	Thresholds   []Threshold   `json:"thresholds"`
 	// Errors counts failed messages and requests by kind, most frequent first in reports.
 	Errors map[string]int64 `json:"errors,omitempty"`
 	// Batches is what the producers' requests looked like.
@@ -304,6 +312,30 @@ type Counts struct {
 	// NegativeE2E counts e2e values below zero: clocks that disagree. They are in the series.
 	NegativeE2E int64 `json:"negativeE2e,omitempty"`
 }
+
+// Transactions are those that held messages of the measured phase, over all producers. Messages are of the
+// measured phase and acked by the broker, by what became of their transaction: together Counts.Acked. (They
+// are of the whole phase where a steady state was found in it.)
+type Transactions struct {
+	Committed int64 `json:"committed"`
+	// Aborted are those that the workload has aborted.
+	Aborted int64 `json:"aborted"`
+	// Failed are those that had to be aborted since a message or a request of them had failed.
+	Failed int64 `json:"failed"`
+	// Unknown were open, or their end not confirmed, when the drain ended.
+	Unknown           int64 `json:"unknown"`
+	CommittedMessages int64 `json:"committedMessages"`
+	AbortedMessages   int64 `json:"abortedMessages"` // of failed ones as well
+	UnknownMessages   int64 `json:"unknownMessages"`
+	// ReadCommitted says that the consumers were to receive what was committed, and nothing else.
+	ReadCommitted bool `json:"readCommitted,omitempty"`
+	// AbortedReceived counts what they received all the same of aborted transactions, over all groups and
+	// of the whole run.
+	AbortedReceived int64 `json:"abortedReceived"`
+}
+
+// All is how many there were.
+func (t *Transactions) All() int64 { return t.Committed + t.Aborted + t.Failed + t.Unknown }
 
 // Rates are per second of the measured phase and count acked messages only.
 type Rates struct {

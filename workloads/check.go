@@ -26,6 +26,7 @@ func check(d *Definition, given map[string]settings.Value) settings.Problems {
 	c.producers()
 	c.schedule()
 	c.form()
+	c.transactions()
 	c.consumers()
 	c.payload()
 	c.phases()
@@ -267,13 +268,22 @@ func (c *checker) measurable(t Threshold) error {
 	case t.Metric == "fault.recovery" && len(c.Faults) == 0 && !c.mayChange("faults"):
 		return fmt.Errorf("%q needs faults", t.Expression)
 	}
+	return c.ofTransactions(t, series)
+}
+
+// ofTransactions refuses a condition on transactions where there are none.
+func (c *checker) ofTransactions(t Threshold, series string) error {
+	about := series == "transaction" || series == "commit" || t.Metric == "abortedReceived" || strings.HasPrefix(t.Metric, "transactions.")
+	if about && !c.Producers.Transactions.On() && !c.mayChange("producers.transactions") {
+		return fmt.Errorf("%q needs producers.transactions.every or producers.transactions.messages", t.Expression)
+	}
 	return nil
 }
 
 // ofConsumers says whether a figure is one of consumers.
 func ofConsumers(metric, series string) bool {
 	return series == "e2e" || series == "request.fetch" || series == "rebalance" || metric == "rebalances" ||
-		strings.HasPrefix(metric, "lag.") || strings.HasPrefix(metric, "catchUp.")
+		metric == "abortedReceived" || strings.HasPrefix(metric, "lag.") || strings.HasPrefix(metric, "catchUp.")
 }
 
 func (c *checker) swept(key string) bool {

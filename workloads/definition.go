@@ -120,7 +120,22 @@ type Producers struct {
 	Await           string `key:"await" enum:"acked,received" doc:"What a producer of form sync waits for before its next message. acked: the acknowledgement. received: that every group of consumers has it as well, within phases.drain: one message at a time from end to end."`
 	Pacer           string `key:"pacer" enum:"auto,sleep,nanosleep,spin" doc:"How a producer waits for the next due time. sleep: on the runtime's timers, up to a millisecond late. nanosleep: on a thread of its own, 40-100 us late. spin: never late, for a core each, which counts as CPU a message. auto: nanosleep with a core to spare beside the producers, spin from 20k/s a producer on with three, else sleep. What was used and how late it woke up is in the result."`
 	Run             int    `key:"run" unit:"messages" doc:"Most messages handed to the client in one call."`
+
+	Transactions Transactions `key:"transactions"`
 }
+
+// Transactions says whether, and in what portions, every producer sends in transactions: with Every or
+// Messages above 0. A transaction is begun with its first message and ended when the first of the two is
+// reached, also while nothing else is due, and at the end of the load.
+type Transactions struct {
+	Every    time.Duration `key:"every" doc:"Send in transactions, and commit each when it has been open for so long. Needs producer.idempotent. Every producer has a transactional id of its own: producer.transaction.id as it is for a single producer, with -0, -1, … behind it for several, made up for the run when it is empty. 0: not by time."`
+	Messages int64         `key:"messages" unit:"messages" doc:"Send in transactions, and commit each with so many messages of a producer. 0: not by their number."`
+	// AbortShare is from 0 to 1, evenly spread.
+	AbortShare float64 `key:"abortShare" doc:"Share of the transactions that are aborted at their end in place of being committed, from 0 to 1, evenly spread."`
+}
+
+// On says whether producers send in transactions.
+func (t *Transactions) On() bool { return t.Every > 0 || t.Messages > 0 }
 
 // Schedule shapes the rate over time; see package pace.
 type Schedule struct {

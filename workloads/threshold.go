@@ -34,7 +34,7 @@ var (
 )
 
 var (
-	thresholdSeries = []string{"response", "service", "delay", "e2e", "request.produce", "request.fetch", "rebalance"}
+	thresholdSeries = []string{"response", "service", "delay", "e2e", "request.produce", "request.fetch", "rebalance", "transaction", "commit"}
 	thresholdStats  = []string{"min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"}
 	plainMetrics    = []struct {
 		name  string
@@ -42,6 +42,7 @@ var (
 	}{
 		{"errors", shareUnits}, {"unknown", shareUnits},
 		{"lost", countUnits}, {"duplicated", countUnits}, {"reordered", countUnits}, {"corrupted", countUnits},
+		{"transactions.failed", shareUnits}, {"transactions.aborted", shareUnits}, {"abortedReceived", countUnits},
 		{"rate", rateUnits}, {"throughput", byteUnits}, {"lag.growth", rateUnits},
 		{"lag.max", countUnits}, {"lag.final", countUnits}, {"catchUp.time", latencyUnits}, {"catchUp.rate", rateUnits}, {"rebalances", countUnits}, {"fault.recovery", latencyUnits},
 		{"generator.cpuNsPerMessage", countUnits}, {"generator.cpuCores", countUnits},
@@ -53,7 +54,9 @@ var (
 // reordered and corrupted (messages), rate (acked messages/s, or with % a share of the rate
 // asked for), throughput (bytes/s), lag.growth (messages/s, or with % a share of the rate),
 // lag.max and lag.final (messages over all groups), catchUp.time and catchUp.rate (messages/s) of
-// consumers that begin on a backlog, rebalances (over all groups), fault.recovery (the longest time from a
+// consumers that begin on a backlog, transactions.failed and transactions.aborted (of which the load asked
+// for it; or with % a share of all), abortedReceived (messages that were received although their transaction
+// was aborted and consumers were to see what is committed), rebalances (over all groups), fault.recovery (the longest time from a
 // fault's begin until the load was as before), and the generator's CPU.
 func Metrics() []string {
 	var out []string
@@ -219,7 +222,7 @@ func unknownMetric(name string) error {
 	if near := settings.Nearest(name, Metrics()); near != "" {
 		return fmt.Errorf("%q is no metric; did you mean %s?", name, near)
 	}
-	return fmt.Errorf("%q is no metric; there are SERIES.STATISTIC (%s; %s), errors, unknown, lost, duplicated, reordered, corrupted, rate, throughput, lag.growth, lag.max, lag.final, catchUp.time, catchUp.rate, rebalances and fault.recovery",
+	return fmt.Errorf("%q is no metric; there are SERIES.STATISTIC (%s; %s), errors, unknown, lost, duplicated, reordered, corrupted, rate, throughput, lag.growth, lag.max, lag.final, catchUp.time, catchUp.rate, transactions.failed, transactions.aborted, abortedReceived, rebalances and fault.recovery",
 		name, strings.Join(thresholdSeries, ", "), strings.Join(thresholdStats, ", "))
 }
 

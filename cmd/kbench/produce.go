@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/kbench/kbench/client"
 	"github.com/kbench/kbench/client/security"
+	"github.com/kbench/kbench/client/settings"
 	"github.com/kbench/kbench/results"
 	"github.com/kbench/kbench/workloads/run"
 	"github.com/kbench/kbench/workloads/run/perftool"
@@ -26,6 +29,9 @@ timeline and a report as well; standard error says where.
 With --throughput, records are due by a schedule and the result has response = acked − due beside
 service = acked − accepted, which is what the lines show; a run that falls behind its throughput is
 invalid (exit code 5). With --throughput -1 they are sent as fast as the bounds of the client allow.
+
+With --transactional-id or --transaction-duration-ms they are sent in transactions, each committed when
+that time has passed; the result has what became of them, and how long each took and its commit.
 
 --warmup-records are not in the result's figures; the lines show everything, and then the steady
 state, as Kafka's do. Values are random bytes that do not compress; of 32 bytes or more, they carry
@@ -81,8 +87,8 @@ func newProduceCommand() *cobra.Command {
 	f.StringVar(&o.payloadFile, "payload-file", "", "file of texts, one of which, by chance, is each record's value")
 	f.StringVar(&o.delimiter, "payload-delimiter", `\n`, "what is between two texts of --payload-file, as it is: not a pattern, as in Kafka's")
 	f.BoolVar(&o.monotonic, "payload-monotonic", false, "the value of each record is its number")
-	f.StringVar(&o.transaction, "transactional-id", "", "not supported: a workload has no transactions")
-	f.Int64Var(&o.transactions, "transaction-duration-ms", 0, "not supported: a workload has no transactions")
+	f.StringVar(&o.transaction, "transactional-id", "", "send in transactions, as the producer of this name: one that is under way with it is ended (default with --transaction-duration-ms: performance-producer- and a random name)")
+	f.Int64Var(&o.transactions, "transaction-duration-ms", 0, fmt.Sprintf("milliseconds after which a transaction is committed (default with --transactional-id or transactional.id: %d)", defaultTransaction.Milliseconds()))
 	f.StringArrayVar(&o.oldProps, "producer-props", nil, "deprecated: --command-property")
 	f.StringVar(&o.oldConfig, "producer.config", "", "deprecated: --command-config")
 	o.oldConfigName = "--producer.config"
@@ -205,11 +211,33 @@ func (o *produceOptions) fileOfValues(cmd *cobra.Command, w *perfWorkload) error
 	return nil
 }
 
-// transactional says whether the records are sent in transactions.
+// defaultTransaction is how long a transaction is open where only its producer is named.
+const defaultTransaction = 3 * time.Second
+
+// transactional says whether the records are sent in transactions: when they have a name or a length, as
+// with Kafka's tool.
 func (o *produceOptions) transactional(cmd *cobra.Command, w *perfWorkload) error {
-	if cmd.Flags().Changed("transactional-id") || cmd.Flags().Changed("transaction-duration-ms") || w.names["transactional.id"] {
-		return usage(errors.New("a workload has no transactions: leave out --transactional-id, --transaction-duration-ms and transactional.id"))
+	named, lasting := cmd.Flags().Changed("transactional-id"), cmd.Flags().Changed("transaction-duration-ms")
+	switch {
+	case named && o.transaction == "":
+		return usage(errors.New("--transactional-id is empty: give the name of the transactional producer, or leave it out"))
+	case lasting && (o.transactions <= 0 || o.transactions > math.MaxInt32):
+		return usage(fmt.Errorf("--transaction-duration-ms is %d: milliseconds from 1 to %d are needed", o.transactions, math.MaxInt32))
+	case named:
+		w.set("producer.transaction.id", text(o.transaction), "--transactional-id")
+	case w.names["transactional.id"]:
+	case lasting:
+		w.set("producer.transaction.id", text("performance-producer-"+rand.Text()), "")
+	default:
+		return nil
 	}
+	every, from := defaultTransaction, "--transactional-id"
+	if lasting {
+		every, from = time.Duration(o.transactions)*time.Millisecond, "--transaction-duration-ms"
+	} else if !named {
+		from = "transactional.id"
+	}
+	w.set("producers.transactions.every", settings.FormatDuration(every), from)
 	return nil
 }
 

@@ -92,6 +92,16 @@ func Figure(t workloads.Threshold, run *results.Run) (float64, bool) {
 	case "fault.recovery":
 		return recovery(run)
 	}
+	if of := run.Transactions; of != nil {
+		switch t.Metric {
+		case "transactions.failed":
+			return part(t, float64(of.Failed), float64(of.All()))
+		case "transactions.aborted":
+			return part(t, float64(of.Aborted), float64(of.All()))
+		case "abortedReceived":
+			return float64(of.AbortedReceived), of.ReadCommitted && Tracked(run)
+		}
+	}
 	if run.Consumption == nil {
 		return 0, false
 	}

@@ -23,12 +23,14 @@ func TestEveryMetricIsKnownOrNot(t *testing.T) {
 			Groups: []results.Group{{Rebalances: 1}, {Rebalances: 2}}, CatchUp: &results.CatchUp{Reached: true, TookNs: 1e9, MessagesPerSecond: 80}},
 	}
 	run.Faults = []results.Fault{{Recovered: true, RecoverNs: 1e9}, {Recovered: true, RecoverNs: 25e8}, {Recovered: true}}
+	run.Transactions = &results.Transactions{Committed: 15, Aborted: 3, Failed: 2, ReadCommitted: true, AbortedReceived: 7}
 	seen := map[string]bool{}
 	for expression, printed := range map[string]string{
 		"lost=0": "3", "duplicated=0": "4", "reordered=0": "5", "corrupted=0": "6", "errors<1%": "2 %", "errors<1": "2", "unknown=0": "1",
 		"rate>=1/s": "50/s", "rate>=1%": "50 %", "throughput>1kB/s": "5 kB/s", "lag.growth<1%": "5 %", "lag.growth<1/s": "5/s", "lag.max<1": "9",
 		"lag.final<1": "8", "catchUp.time<1ms": "1000 ms", "catchUp.rate<1%": "80 %", "rebalances<1": "3", "fault.recovery<1s": "2.5 s",
 		"generator.cpuNsPerMessage<1": "700", "generator.cpuCores<1": "0.5",
+		"transactions.failed<1": "2", "transactions.failed<1%": "10 %", "transactions.aborted<1%": "15 %", "abortedReceived=0": "7",
 		"response.min<1ns": "1 ns", "response.mean<1ns": "2 ns", "response.p50<1ns": "3 ns", "response.p90<1ns": "4 ns", "response.p99<1ns": "5 ns",
 		"response.p99.9<1ns": "6 ns", "response.p99.99<1ns": "7 ns", "response.max<1ns": "8 ns",
 	} {

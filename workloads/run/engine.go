@@ -170,6 +170,7 @@ func (e *engine) prepareLoaders() {
 	for id := range e.def.Producers.Count {
 		shard := id % len(e.recorders)
 		e.loaders = append(e.loaders, &loader{course: &e.course, id: int64(id),
+			txn: newTransacting(newTurns(&e.def.Producers.Transactions), e.frame, e.spec.ReadCommitted),
 			rec: e.recorders[shard], taken: &e.taken[shard], arrived: make(chan struct{}, 1)})
 	}
 }
@@ -182,6 +183,11 @@ func (e *engine) openProducer(ctx context.Context, l *loader) error {
 	target, err := e.spec.Target.OpenProducer(ctx, int(l.id), out)
 	if err != nil {
 		return fmt.Errorf("opening producer %d: %w", l.id, err)
+	}
+	if l.txn != nil {
+		if err := l.transact(target, out); err != nil {
+			return err
+		}
 	}
 	n := e.course.producers
 	most := int(max(e.spec.MaxOpen/n, 16))

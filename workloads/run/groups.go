@@ -64,6 +64,32 @@ func (e *engine) lost(g int) (n int64) {
 	return n
 }
 
+// absent counts the acked messages that group number g did not receive, and rightly so: their transaction
+// was aborted, or may have been.
+func (e *engine) absent(g int) (n int64) {
+	e.leftOut(g, func(absent, _ int64) { n += absent })
+	return n
+}
+
+// abortedReceived counts messages that groups received although their transaction was aborted.
+func (e *engine) abortedReceived() (n int64) {
+	for g := range e.groups {
+		e.leftOut(g, func(_, shown int64) { n += shown })
+	}
+	return n
+}
+
+func (e *engine) leftOut(g int, take func(absent, shown int64)) {
+	if !e.tracking() || !e.def.Producers.Transactions.On() {
+		return
+	}
+	for i, l := range e.loaders {
+		l.pool.mu.Lock()
+		take(e.groups[g].ledgers[i].absent())
+		l.pool.mu.Unlock()
+	}
+}
+
 // lostAll sums lost over the groups.
 func (e *engine) lostAll() (n int64) {
 	for g := range e.groups {
@@ -95,7 +121,7 @@ func (e *engine) allArrived() bool {
 		if !e.tracking() && (found.received < acked || e.lag() != 0) {
 			return false
 		}
-		if e.tracking() && (found.distinct < acked || e.lost(i) != 0) {
+		if e.tracking() && (found.distinct < acked-e.absent(i) || e.lost(i) != 0) {
 			return false
 		}
 	}

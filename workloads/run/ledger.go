@@ -33,6 +33,15 @@ type ledger struct {
 	// arrived holds a token once something was received; nil unless the producer waits for arrivals.
 	// receive writes it, the load goroutine reads it, it is never closed.
 	arrived chan struct{}
+	// left are messages that are not missed if they do not arrive, in order; under the pool's lock.
+	left []leftOut
+}
+
+// leftOut are messages from one sequence number on, up to before another, of a transaction that was
+// aborted, or of which that is not known.
+type leftOut struct {
+	from, to int64
+	aborted  bool
 }
 
 func newLedger(f *frame) *ledger {
@@ -137,7 +146,8 @@ func (c *chunk) full() bool {
 	return true
 }
 
-// lost counts the messages that were acked and did not arrive. Called under the pool's lock.
+// lost counts the messages that were acked and did not arrive, without those left out. Called under the
+// pool's lock.
 func (l *ledger) lost() (n int64) {
 	table := *l.table.Load()
 	for i := range table {
@@ -148,6 +158,52 @@ func (l *ledger) lost() (n int64) {
 		for w, acked := range c.acked {
 			n += int64(bits.OnesCount64(acked &^ c.received[w].Load()))
 		}
+	}
+	for _, r := range l.left {
+		n -= l.count(r, func(acked, received uint64) uint64 { return acked &^ received })
+	}
+	return n
+}
+
+// leaveOut has messages not be missed. Ranges come in order and do not overlap. Called under the pool's
+// lock.
+func (l *ledger) leaveOut(from, to int64, aborted bool) {
+	if n := len(l.left) - 1; n >= 0 && l.left[n].to == from && l.left[n].aborted == aborted {
+		l.left[n].to = to // of transactions that follow each other one range is enough
+		return
+	}
+	l.left = append(l.left, leftOut{from, to, aborted})
+}
+
+// absent counts the acked messages that were left out and did not arrive, and shown the aborted ones
+// that did, of the measured phase. Called under the pool's lock.
+func (l *ledger) absent() (absent, shown int64) {
+	for _, r := range l.left {
+		absent += l.count(r, func(acked, received uint64) uint64 { return acked &^ received })
+		if r.aborted {
+			shown += l.count(r, func(_, received uint64) uint64 { return received })
+		}
+	}
+	return absent, shown
+}
+
+// count adds up the bits of a range that pick picks, of which those of whole chunks are all set but acked
+// ones.
+func (l *ledger) count(r leftOut, pick func(acked, received uint64) uint64) (n int64) {
+	table := *l.table.Load()
+	for at := r.from; at < r.to; {
+		next := min(r.to, (at/64+1)*64)
+		mask := (^uint64(0) << (at % 64))
+		if next%64 != 0 {
+			mask &= 1<<(next%64) - 1
+		}
+		acked, received := uint64(0), ^uint64(0)
+		if c := table[at>>chunkBits].Load(); c != whole {
+			w := at % chunkLen / 64
+			acked, received = c.acked[w], c.received[w].Load()
+		}
+		n += int64(bits.OnesCount64(pick(acked, received) & mask))
+		at = next
 	}
 	return n
 }

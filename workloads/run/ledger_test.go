@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func message(seq, due int64, err error) *Message { return &Message{seq: seq, Due: due, Err: err} }
@@ -30,6 +31,47 @@ func TestLedgerIsExact(t *testing.T) {
 	require.EqualValues(t, 1, l.lost(), "the one of the warm-up does not count")
 	again, known := l.receive(77)
 	require.True(t, again && known, "a second arrival is seen as one")
+}
+
+// What was aborted is not missed when it stays away and is noticed when it does not, exactly, also in chunks
+// that arrived whole and across their borders.
+func TestLedgerLeavesOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFrame(1, true)
+		f.start.Store(0)
+		l := newLedger(f)
+		const all = 3 * chunkLen
+		l.reach(all - 1)
+		arrives := rapid.SampledFrom([]int64{1, 2, 3, 64, 100}).Draw(t, "arrives") // every so many stays away; 1: none
+		for seq := range int64(all) {
+			l.ack([]*Message{message(seq, 0, nil)})
+			if arrives == 1 || seq%arrives != 0 {
+				l.receive(seq)
+			}
+		}
+		l.retire()
+		var lost, absent, shown int64
+		for from := int64(0); from < all; {
+			to := min(from+rapid.Int64Range(1, 1500).Draw(t, "messages"), all)
+			fate := rapid.SampledFrom([]string{"committed", "aborted", "unknown"}).Draw(t, "fate")
+			if fate != "committed" {
+				l.leaveOut(from, to, fate == "aborted")
+			}
+			for seq := from; seq < to; seq++ {
+				switch away := arrives > 1 && seq%arrives == 0; {
+				case away && fate == "committed":
+					lost++
+				case away:
+					absent++
+				case fate == "aborted":
+					shown++
+				}
+			}
+			from = to
+		}
+		gotAbsent, gotShown := l.absent()
+		require.Equal(t, []int64{lost, absent, shown}, []int64{l.lost(), gotAbsent, gotShown})
+	})
 }
 
 func TestLedgerRetiresWhatArrivedWhole(t *testing.T) {

@@ -52,6 +52,8 @@ type loader struct {
 	batch  []*Message
 	// arrived holds a token once something of this producer was received; see ledger.
 	arrived chan struct{}
+	// txn is nil for a producer without transactions.
+	txn *transacting
 
 	attempted int64 // messages of the measured phase the target took
 	exhausted bool  // the pool's bound was reached
@@ -72,6 +74,9 @@ func (l *loader) load(stop, ctx context.Context) {
 	if w, waits := l.target.(Waiter); waits {
 		w.AwaitUntil(ctx)
 	}
+	if l.txn != nil {
+		l.txn.end = func(commit bool) error { return l.txn.target.End(ctx, commit) }
+	}
 	const usual = 16 // it grows to what is due at once, which is little with many producers
 	l.batch = make([]*Message, 0, min(l.run, usual))
 	if l.frame.open {
@@ -83,6 +88,7 @@ func (l *loader) load(stop, ctx context.Context) {
 	} else {
 		l.closed(stop)
 	}
+	l.lastTransaction()
 	if err := l.target.Flush(ctx); err != nil && ctx.Err() == nil {
 		l.fatal(fmt.Errorf("producer %d: flushing: %w", l.id, err))
 	}
@@ -97,12 +103,15 @@ func (l *loader) open(stop context.Context, g *leg) bool {
 		due := g.due(l.next)
 		if due > now {
 			l.prepare()
-			if !l.pacer.wait(stop, due) {
+			var ok bool
+			if now, ok = l.awaitDue(stop, due); !ok {
 				l.unprepare()
 				return false
 			}
-			now = l.clock.Now()
-			l.rec.late(due, now)
+		}
+		var ok bool
+		if now, ok = l.turn(stop, now); !ok {
+			return false
 		}
 		if !l.gather(stop, g, due, now) {
 			return false
@@ -115,10 +124,30 @@ func (l *loader) open(stop context.Context, g *leg) bool {
 	return true
 }
 
+// awaitDue waits until a message is due, and ends meanwhile the transaction that is to end before. What that
+// takes beyond the due time is not the pacer's lateness: it is in the delay of the messages.
+func (l *loader) awaitDue(stop context.Context, due int64) (now int64, ok bool) {
+	if t := l.txn; t != nil && t.open && t.ends < due {
+		if !l.pacer.wait(stop, t.ends) || !l.endTransaction() {
+			return 0, false
+		}
+		if now = l.clock.Now(); now >= due {
+			return now, true
+		}
+	}
+	if !l.pacer.wait(stop, due) {
+		return 0, false
+	}
+	now = l.clock.Now()
+	l.rec.late(due, now)
+	return now, true
+}
+
 // gather fills a run with what is due by now, beginning with message l.next, due at due. It
 // moves l.next past the run.
 func (l *loader) gather(stop context.Context, g *leg, due, now int64) bool {
 	l.batch = l.batch[:0]
+	most := l.most()
 	for {
 		m := l.message(stop, len(l.batch) == 0)
 		if m == nil {
@@ -126,7 +155,7 @@ func (l *loader) gather(stop context.Context, g *leg, due, now int64) bool {
 		}
 		l.add(m, due)
 		l.next += l.producers
-		if len(l.batch) == l.run || l.next >= g.count {
+		if len(l.batch) == most || l.next >= g.count {
 			return true
 		}
 		if due = g.due(l.next); due > now {
@@ -203,9 +232,21 @@ func (l *loader) send(stop context.Context, now int64) (after int64, sent bool) 
 		l.attempted += int64(n)
 	}
 	l.back(l.batch[n:])
+	if l.txn != nil {
+		l.txn.sent += int64(n)
+		if stop.Err() == nil && errors.Is(err, ErrTransactionFailed) {
+			l.unclaim(int64(len(l.batch)-n), measured)
+			sent = l.failedTransaction(err)
+			return l.clock.Now(), sent
+		}
+	}
 	if err == nil && n == len(l.batch) {
 		if l.await > 0 {
 			sent = l.awaitArrival(stop)
+			return l.clock.Now(), sent
+		}
+		if l.txn != nil && l.txn.due(after) {
+			sent = l.endTransaction()
 			return l.clock.Now(), sent
 		}
 		return after, true
@@ -217,6 +258,16 @@ func (l *loader) send(stop context.Context, now int64) (after int64, sent bool) 
 		l.fatal(fmt.Errorf("producer %d: sending: %w", l.id, err))
 	}
 	return after, false
+}
+
+// unclaim gives back what a closed loop of so many messages claimed and could not send.
+func (l *loader) unclaim(n int64, measured bool) {
+	switch {
+	case measured && l.quota != nil:
+		l.quota.Add(n)
+	case !measured && l.warming != nil:
+		l.warming.back(int(n))
+	}
 }
 
 // back makes messages that were not taken the next ones again.
@@ -252,6 +303,9 @@ func (l *loader) closed(stop context.Context) {
 		from, sent = l.warm(stop, l.warming)
 	}
 	for now := from; sent && stop.Err() == nil && !l.frame.over(now); now = max(now, from) {
+		if now, sent = l.turn(stop, now); !sent {
+			return
+		}
 		n := l.claim(now)
 		if n == 0 || !l.fillRun(stop, n, now) {
 			return
@@ -267,7 +321,11 @@ func (l *loader) closed(stop context.Context) {
 // began. False when stopped.
 func (l *loader) warm(stop context.Context, w *warming) (from int64, done bool) {
 	for now := l.clock.Now(); stop.Err() == nil; {
-		n, from := w.claim(l.run, l.clock)
+		var ok bool
+		if now, ok = l.turn(stop, now); !ok {
+			return 0, false
+		}
+		n, from := w.claim(l.most(), l.clock)
 		if n == 0 {
 			return from, true
 		}
@@ -286,11 +344,12 @@ func (l *loader) warm(stop context.Context, w *warming) (from int64, done bool) 
 
 // claim is how many messages the next run may hold.
 func (l *loader) claim(now int64) int {
+	most := int64(l.most())
 	if l.quota == nil || now < l.frame.start.Load() {
-		return l.run
+		return int(most)
 	}
-	left := l.quota.Add(-int64(l.run)) + int64(l.run)
-	return int(max(0, min(left, int64(l.run))))
+	left := l.quota.Add(-most) + most
+	return int(max(0, min(left, most)))
 }
 
 // fillRun fills a run of n messages; fewer when the pool has no more, the rest of the claim is

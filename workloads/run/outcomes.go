@@ -4,11 +4,15 @@ package run
 type outcomes struct {
 	pool *pool // set before the producer is used
 	rec  *recorder
+	txn  *portion // nil without transactions
 }
 
 // Decided records a run and takes its messages back.
 func (o *outcomes) Decided(batch []*Message, _, acked int64) {
 	if len(batch) > 0 {
+		if o.txn != nil { // before the messages are used again
+			o.txn.add(batch)
+		}
 		o.pool.decided(batch, acked, o.rec)
 	}
 }

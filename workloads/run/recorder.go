@@ -201,12 +201,16 @@ func (r *recorder) fail(c *cell, m *Message, at int64, measured bool) int64 {
 	if !measured {
 		return refused
 	}
-	kind := errorKind(m.Err)
+	r.countError(errorKind(m.Err))
+	return refused
+}
+
+// countError counts an error by its kind. Called with the lock held.
+func (r *recorder) countError(kind string) {
 	if _, known := r.errors[kind]; !known && len(r.errors) >= maxErrorKinds {
 		kind = "other"
 	}
 	r.errors[kind]++
-	return refused
 }
 
 // errorKind is the name an error is counted under: its own, if it has one.

@@ -38,6 +38,7 @@ func (e *engine) outcome(err error) *Outcome {
 		run.Series[name] = results.Summarise(h)
 	}
 	run.Counts = e.counts(total, settled)
+	run.Transactions = e.transactions(e.timeline.total().acked)
 	run.Consumption = e.consumption(whole)
 	run.Rates = e.rates(settled, elapsed, total, run.Counts.Received)
 	all := e.timeline.total()
@@ -218,7 +219,7 @@ func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Fact
 		Steady: run.Steady, LittlesLaw: run.LittlesLaw,
 		Ceiling: e.spec.Ceiling, Clamped: map[string]int64{}, NegativeE2E: run.Counts.NegativeE2E,
 		Topics: run.Topics, LeadersMayMove: e.spec.LeadersMayMove, EndedEarly: e.ended,
-		Foreign: e.found().foreign,
+		Foreign: e.found().foreign, Transactions: run.Transactions,
 	}
 	if response, ok := run.Series[results.SeriesResponse]; ok && e.def.Phases.WarmUp <= 0 && e.def.Phases.WarmUpMessages <= 0 && run.ElapsedNs == e.frame.end.Load()-e.frame.start.Load() {
 		f.Missing = time.Duration(response.MinNs)

@@ -34,6 +34,8 @@ type Spec struct {
 	AckMeaning string
 	// Idempotent says that the client promises no duplicates, so that one breaks the run.
 	Idempotent bool
+	// ReadCommitted says that consumers receive nothing of transactions that were aborted or are open.
+	ReadCommitted bool
 	// LeadersMayMove is true when a fault of the workload moves leaders or stops brokers.
 	LeadersMayMove bool
 	// Ceiling is what this generator can do with no cluster behind it, messages/s; 0: unknown.

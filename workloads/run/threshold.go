@@ -19,6 +19,9 @@ func (o *Outcome) defaultThresholds() []string {
 	if o.idempotent && !o.grouped { // a group delivers at least once
 		list = append(list, "duplicated=0")
 	}
+	if t := o.Run.Transactions; t != nil && t.ReadCommitted {
+		list = append(list, "abortedReceived=0")
+	}
 	return list
 }
 

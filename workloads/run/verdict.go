@@ -54,6 +54,8 @@ type Facts struct {
 	EndedEarly string
 	// PoolMax is the engine's own bound on open messages when it held the load back, else 0.
 	PoolMax int64
+	// Transactions is nil when there were none.
+	Transactions *results.Transactions
 	// Foreign counts arrivals that no producer of this run sent.
 	Foreign int64
 }
@@ -183,6 +185,10 @@ func (j *judge) counts() {
 		}
 		j.invalid("%d messages have no known outcome (drain %s), limit 0%s", f.Unknown, span(f.Drain), held)
 	}
+	if t := f.Transactions; t != nil && t.Unknown > 0 {
+		j.invalid("%d of %d transactions without a known end (drain %s), limit 0: nobody knows whether %d acked messages in them were committed",
+			t.Unknown, t.All(), span(f.Drain), t.UnknownMessages)
+	}
 	if f.NotReceived > 0 {
 		j.invalid("%d acked messages had not been received when the drain of %s ended, limit 0: whether they are lost is not known", f.NotReceived, span(f.Drain))
 	}
@@ -241,6 +247,10 @@ func (j *judge) warn() {
 	if f.Ceiling > 0 && rate > maxCeilingShare*f.Ceiling {
 		j.warnings = append(j.warnings, fmt.Sprintf("the rate %s, %s/s, is %s of this generator's ceiling of %s/s, limit %s",
 			which, number(rate), percent(rate/f.Ceiling), number(f.Ceiling), percent(maxCeilingShare)))
+	}
+	if t := f.Transactions; t != nil && t.Failed > 0 {
+		j.warnings = append(j.warnings, fmt.Sprintf("%d of %d transactions failed and were aborted: the acked messages in aborted ones, %d, count as acked, and no reader of committed messages sees them",
+			t.Failed, t.All(), t.AbortedMessages))
 	}
 	if f.PoolMax > 0 {
 		j.warnings = append(j.warnings, fmt.Sprintf(

@@ -51,6 +51,17 @@ func (w *warming) claim(most int, clock Clock) (n int, from int64) {
 	return 0, w.from
 }
 
+// back gives back messages of the warm-up that could not be sent. When the measured phase has begun
+// meanwhile, they are of it.
+func (w *warming) back(n int) {
+	w.mu.Lock()
+	if w.from == 0 {
+		w.left += int64(n)
+	}
+	w.mu.Unlock()
+	w.changed.Broadcast()
+}
+
 // filled ends a claim; rest is what of it was not used.
 func (w *warming) filled(rest int) {
 	w.mu.Lock()

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,9 @@ type channelProducer struct {
 	producer
 	open    atomic.Int64 // sent and not read back
 	reading sync.WaitGroup
-	read    chan struct{} // capacity 1; written by the readers, read by Flush; never closed
+	// failed is why the open transaction can only be aborted, as a reader has seen; nil when it goes on.
+	failed atomic.Pointer[error]
+	read   chan struct{} // capacity 1; written by the readers, read by Flush; never closed
 }
 
 func newChannelProducer(base producer) *channelProducer {
@@ -36,6 +39,9 @@ func newChannelProducer(base producer) *channelProducer {
 // Send puts a run into Input. A message that had to wait for room there was accepted when there was
 // some.
 func (p *channelProducer) Send(ctx context.Context, batch []*run.Message) (int, error) {
+	if err := p.failed.Load(); err != nil {
+		return 0, transactionError(*err)
+	}
 	p.hand(batch)
 	in := p.async.Input()
 	for i, m := range p.handing {
@@ -65,6 +71,9 @@ func readAll[T any](p *channelProducer, from <-chan T, split func(T) (*client.Pr
 		n := 0
 		add := func(v T) {
 			m, err := split(v)
+			if errors.Is(err, client.ErrTransactionFailed) {
+				p.failed.CompareAndSwap(nil, &err)
+			}
 			s := m.Metadata.(*slot)
 			s.Accepted = max(s.Accepted, s.roomAt.Load())
 			unknown, err := outcomeOf(err)
@@ -117,6 +126,15 @@ func (p *channelProducer) Flush(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// End ends the transaction once everything sent was read back: what is in Input is part of it.
+func (p *channelProducer) End(ctx context.Context, commit bool) error {
+	if err := p.Flush(ctx); err != nil {
+		return err
+	}
+	p.failed.Store(nil)
+	return p.producer.End(ctx, commit)
 }
 
 // Close ends the producer: what is undecided comes back, and both channels are read to their end.

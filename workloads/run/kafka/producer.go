@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -19,13 +20,13 @@ func (t *Target) OpenProducer(ctx context.Context, id int, out run.Outcomes) (ru
 	if t.o.Definition.Producers.ShareConnection {
 		c, err = t.sharedClient(ctx, out)
 	} else {
-		c, err = t.newClient(ctx, &observer{target: t, out: out})
+		c, err = t.newClient(ctx, &observer{target: t, out: out}, t.transactionalID(id))
 		own = c
 	}
 	if err != nil {
 		return nil, err
 	}
-	p, err := t.formOn(c, common{target: t, own: own, out: out, number: int32(id % len(t.topics)), topic: t.topics[id%len(t.topics)]})
+	p, err := t.formOn(ctx, c, common{target: t, own: own, out: out, number: int32(id % len(t.topics)), topic: t.topics[id%len(t.topics)]})
 	if err != nil && own != nil {
 		_ = own.Close() // nothing is open on it
 	}
@@ -33,7 +34,7 @@ func (t *Target) OpenProducer(ctx context.Context, id int, out run.Outcomes) (ru
 }
 
 // formOn makes a producer on a client.
-func (t *Target) formOn(c *client.Client, base common) (run.Producer, error) {
+func (t *Target) formOn(ctx context.Context, c *client.Client, base common) (run.Producer, error) {
 	if t.o.Definition.Producers.Form == "batch" {
 		p, err := client.NewBatchProducerFromClient(c)
 		if err != nil {
@@ -47,6 +48,11 @@ func (t *Target) formOn(c *client.Client, base common) (run.Producer, error) {
 		return nil, err
 	}
 	t.counters.add(p)
+	if t.o.Definition.Producers.Transactions.On() { // now, so that the first message does not wait for it
+		if err := p.InitTransactions(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("beginning as %q: %w", c.Config().Producer.Transaction.ID, err), p.Close(ctx))
+		}
+	}
 	form := producer{common: base, async: p}
 	switch t.o.Definition.Producers.Form {
 	case "sync":
@@ -57,9 +63,10 @@ func (t *Target) formOn(c *client.Client, base common) (run.Producer, error) {
 	return &form, nil
 }
 
-// newClient makes a producer's client; by is told of its requests.
-func (t *Target) newClient(ctx context.Context, by *observer) (*client.Client, error) {
+// newClient makes a producer's client; by is told of its requests. name is its transactional id.
+func (t *Target) newClient(ctx context.Context, by *observer, name string) (*client.Client, error) {
 	cfg := t.o.Config
+	cfg.Producer.Transaction.ID = name
 	cfg.Producer.OnRequest = by.request
 	switch t.o.Definition.Producers.Form {
 	case "channels":
@@ -81,7 +88,7 @@ func (t *Target) sharedClient(ctx context.Context, out run.Outcomes) (*client.Cl
 	t.sharedMu.Lock()
 	defer t.sharedMu.Unlock()
 	if t.shared == nil {
-		c, err := t.newClient(ctx, &observer{target: t, out: out})
+		c, err := t.newClient(ctx, &observer{target: t, out: out}, "")
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +166,8 @@ func (p *producer) Send(ctx context.Context, batch []*run.Message) (int, error) 
 	if p.decided != nil {
 		return p.sendSync(ctx)
 	}
-	return p.async.ProduceRun(ctx, p.handing, p)
+	n, err := p.async.ProduceRun(ctx, p.handing, p)
+	return n, transactionError(err)
 }
 
 // hand makes handing the client's form of a run.
@@ -176,7 +184,7 @@ func (p *producer) hand(batch []*run.Message) {
 func (p *producer) sendSync(ctx context.Context) (int, error) {
 	for i := range p.handing {
 		if _, err := p.async.ProduceRun(ctx, p.handing[i:i+1], p); err != nil {
-			return i, err
+			return i, transactionError(err)
 		}
 		select {
 		case <-p.decided:

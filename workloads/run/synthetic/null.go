@@ -50,6 +50,10 @@ func (p *nullProducer) Send(_ context.Context, batch []*run.Message) (int, error
 	return n, nil
 }
 
+func (*nullProducer) Begin(context.Context) error { return nil }
+
+func (*nullProducer) End(context.Context, bool) error { return nil }
+
 func (*nullProducer) Flush(context.Context) error { return nil }
 
 type nullConsumer struct{}

@@ -3,6 +3,7 @@ package synthetic
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/kbench/kbench/workloads/run"
 )
@@ -15,6 +16,10 @@ type producer struct {
 	// idle holds a token when the last open message was answered. Outcomes write it, Flush
 	// reads it.
 	idle chan struct{}
+
+	// Of the goroutine that sends.
+	commits  int   // asked for
+	failedAt int64 // messages taken when Send last said that the transaction had failed
 }
 
 // NewMessages makes messages without a form of their own.
@@ -43,6 +48,10 @@ func (p *producer) Send(ctx context.Context, batch []*run.Message) (int, error) 
 	}
 	defer func() { t.turn <- struct{}{} }()
 	for i, m := range batch {
+		if n := t.script.FailSend; n > 0 && t.taken > p.failedAt && t.taken%n == 0 {
+			p.failedAt = t.taken
+			return i, run.ErrTransactionFailed
+		}
 		if t.script.SendErr != nil && t.taken >= t.script.SendErrAfter {
 			return i, t.script.SendErr
 		}
@@ -84,6 +93,38 @@ func (p *producer) Flush(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	return nil
+}
+
+// Begin opens a transaction.
+func (p *producer) Begin(context.Context) error { return p.target.script.BeginErr }
+
+// End ends it as the script has it, once everything is answered.
+func (p *producer) End(ctx context.Context, commit bool) error {
+	if err := p.Flush(ctx); err != nil {
+		return err
+	}
+	s := &p.target.script
+	if commit {
+		p.commits++
+		if s.LoseCommit > 0 && p.commits >= s.LoseCommit {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}
+	if s.EndErr != nil {
+		return s.EndErr
+	}
+	timer := time.NewTimer(s.EndTxn)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if commit && s.FailCommit > 0 && p.commits%s.FailCommit == 0 {
+		return run.ErrTransactionFailed
 	}
 	return nil
 }

@@ -53,6 +53,15 @@ type Script struct {
 	// Reading is how many messages a second a consumer receives at most, one by one; 0: any.
 	Reading float64
 
+	// EndTxn is what the end of a transaction takes once everything of it was answered. Every n-th commit of
+	// a producer fails with FailCommit=n, and none is confirmed from that number on with LoseCommit.
+	EndTxn                 time.Duration
+	FailCommit, LoseCommit int
+	// FailSend has Send say that the transaction has failed once every n messages were taken.
+	FailSend int64
+	// BeginErr and EndErr are errors of these calls.
+	BeginErr, EndErr error
+
 	// Errors of the calls themselves.
 	OpenErr, OpenConsumerErr, SendErr, RunErr error
 	// SendErrAfter lets that many messages through before SendErr, RunErrAfter before RunErr.
