@@ -26,7 +26,7 @@ type Definition struct {
 	Record    Record    `key:"record"`
 	Validity  Validity  `key:"validity"`
 
-	Faults Faults `key:"faults" doc:"What happens to connections, leaders and answers at times of the measured phase: {at: 10s, kind: stall, for: 2s}, on the command line as 'at=10s kind=stall for=2s'. Kinds: cut (for: new connections are refused so long), delay (for, delay, jitter), stall (for) and bandwidth (for, bytesPerSecond), each of one broker or of all, through a proxy in front of the brokers; leader (partition, to: a broker), by the admin API; error (for, request, code, broker, partition), by the embedded broker."`
+	Faults Faults `key:"faults" doc:"What happens to connections, leaders and answers at times of the measured phase: {at: 10s, kind: stall, for: 2s}, on the command line as 'at=10s kind=stall for=2s'. Kinds: cut (for: new connections are refused so long), delay (for, delay, jitter), stall (for) and bandwidth (for, bytesPerSecond), each of one broker (its id, or first for the lowest there is) or of all, through a proxy in front of the brokers; leader (partition, to: a broker), by the admin API; error (for, request, code, broker, partition), by the embedded broker."`
 
 	Design Design `key:"design"`
 

@@ -32,7 +32,8 @@ type fakeConfig struct {
 		} `key:"batch"`
 	} `key:"producer"`
 	Consumer struct {
-		MaxWait time.Duration `key:"maxWait"`
+		MaxWait        time.Duration `key:"maxWait"`
+		IsolationLevel string        `key:"isolationLevel" enum:"read_uncommitted,read_committed"`
 		Group   struct {
 			SessionTimeout time.Duration `key:"sessionTimeout"`
 		} `key:"group"`

@@ -28,13 +28,17 @@ const (
 // All stands for every broker, or every partition, of a fault; as FaultTo for the next replica.
 const All int32 = -1
 
+// First stands for the broker with the lowest id, of a fault that is done to connections: the one that is
+// there in every cluster.
+const First int32 = -2
+
 // Fault is something that happens at a time of the measured phase. In a file it is {at: 10s, kind:
 // stall, for: 2s, broker: 1}, in one word "at=10s kind=stall for=2s broker=1".
 type Fault struct {
 	At   time.Duration // since the start of the measured phase
 	Kind FaultKind
 	For  time.Duration // 0: at once over
-	// Broker is the node whose connections, or whose answers, are meant; All: of every one.
+	// Broker is the node whose connections, or whose answers, are meant; All: of every one; First.
 	Broker int32
 	// Partition of every topic of the run, for FaultLeader and FaultError; All: all.
 	Partition int32
@@ -74,7 +78,7 @@ func (f Fault) pairs() [][2]string {
 		}
 	}
 	add("for", settings.FormatDuration(f.For), f.For != 0)
-	add("broker", strconv.Itoa(int(f.Broker)), f.Broker != All)
+	add("broker", map[bool]string{true: first, false: strconv.Itoa(int(f.Broker))}[f.Broker == First], f.Broker != All)
 	add("partition", strconv.Itoa(int(f.Partition)), f.Partition != All)
 	add("to", strconv.Itoa(int(f.To)), f.To != All)
 	add("delay", settings.FormatDuration(f.Delay), f.Delay != 0)
@@ -96,6 +100,9 @@ func (f Fault) String() string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// first is First in a file.
+const first = "first"
 
 const faultForm = `write it like {at: 10s, kind: stall, for: 2s} or "at=10s kind=stall for=2s"`
 
@@ -205,6 +212,10 @@ func (f *Fault) take(given map[string]string) error {
 	}{{"broker", &f.Broker}, {"partition", &f.Partition}, {"to", &f.To}} {
 		text, is := given[n.key]
 		if !is || text == "all" && n.key != "to" {
+			continue
+		}
+		if n.key == "broker" && text == first && f.Proxied() {
+			*n.into = First
 			continue
 		}
 		v, err := strconv.ParseInt(text, 10, 32)

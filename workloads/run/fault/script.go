@@ -91,7 +91,7 @@ func (s *Script) Close() error {
 
 // Begin puts a fault in place.
 func (s *Script) Begin(ctx context.Context, number int) (string, error) {
-	f := s.faults[number]
+	f := s.named(number)
 	switch f.Kind {
 	case workloads.FaultLeader:
 		return s.moveLeaders(ctx, f)
@@ -121,6 +121,20 @@ func (s *Script) Begin(ctx context.Context, number int) (string, error) {
 	return describe(f), nil
 }
 
+// named is a fault with the broker that it means: which one is the first is known once clients have asked
+// who there is.
+func (s *Script) named(number int) workloads.Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &s.faults[number]
+	if f.Broker == workloads.First {
+		if nodes := s.proxy.Nodes(); len(nodes) > 0 {
+			f.Broker = slices.Min(nodes)
+		}
+	}
+	return *f
+}
+
 // End takes a fault away.
 func (s *Script) End(number int) error {
 	s.mu.Lock()
@@ -128,8 +142,9 @@ func (s *Script) End(number int) error {
 		defer s.mu.Unlock()
 		return s.takeBack(number)
 	}
+	proxied := s.faults[number].Proxied()
 	s.mu.Unlock()
-	if !s.faults[number].Proxied() {
+	if !proxied {
 		return nil
 	}
 	return s.change(number, nil)
@@ -162,7 +177,7 @@ func (s *Script) change(number int, f *workloads.Fault) error {
 		}
 	}
 	for _, one := range s.faults { // those that had something before are to be put back
-		if one.Broker != workloads.All && one.Proxied() {
+		if one.Broker != workloads.All && one.Broker != workloads.First && one.Proxied() {
 			nodes[one.Broker] = everyone
 		}
 	}

@@ -55,6 +55,21 @@ func behind(t *testing.T, s *Script) *client.Client {
 	return c
 }
 
+// The first broker is the one with the lowest id, and the others are left alone.
+func TestFaultOfTheFirstBroker(t *testing.T) {
+	_, s := scripted(t, 3, nil, parse(t, "at=1s kind=cut for=1s broker=first"), parse(t, "at=1s kind=stall for=1s broker=2"))
+	behind(t, s)
+	_, err := s.Begin(within(t), 1)
+	require.NoError(t, err)
+	text, err := s.Begin(within(t), 0)
+	require.NoError(t, err)
+	require.Contains(t, text, "of broker 0 cut, new ones refused for 1s")
+	require.Equal(t, []bool{true, false, false}, []bool{s.now(0).Refuse, s.now(1).Refuse, s.now(2).Refuse})
+	require.Equal(t, Stalled(), s.now(2))
+	require.NoError(t, s.End(0))
+	require.False(t, s.now(0).Refuse)
+}
+
 // Faults of all and of one broker come together, and each goes by itself.
 func TestFaultsComeTogether(t *testing.T) {
 	_, s := scripted(t, 2, nil, parse(t, "at=1s kind=delay for=1s delay=10ms jitter=4ms"), parse(t, "at=1s kind=stall for=1s broker=1"),
