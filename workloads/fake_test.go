@@ -34,7 +34,7 @@ type fakeConfig struct {
 	Consumer struct {
 		MaxWait        time.Duration `key:"maxWait"`
 		IsolationLevel string        `key:"isolationLevel" enum:"read_uncommitted,read_committed"`
-		Group   struct {
+		Group          struct {
 			SessionTimeout time.Duration `key:"sessionTimeout"`
 		} `key:"group"`
 	} `key:"consumer"`
