@@ -141,7 +141,7 @@ func (r *batchRequest) encode() {
 	codec := p.compressors.Get()
 	defer p.compressors.Put(codec)
 	for i, b := range r.batches {
-		err := b.finish(codec)
+		data, err := b.finish(codec, nil)
 		if err == nil && b.attempts == 0 {
 			err = b.checkFinished(&p.cfg.Producer, r.parts[i].size)
 		}
@@ -149,7 +149,7 @@ func (r *batchRequest) encode() {
 			r.answers[i] = batchAnswer{told: true, err: err, class: wire.Fatal | wire.DefinitelyRefused}
 			continue
 		}
-		r.add(r.parts[i].topic, r.parts[i].number, b)
+		r.add(r.parts[i].topic, r.parts[i].number, b, data)
 	}
 }
 

@@ -9,15 +9,20 @@ import (
 
 // batch is the messages of one partition that go out, and are decided, together. While it is
 // being built its records are encoded as messages arrive; once sealed and finished its bytes do
-// not change (but for a new producer epoch), so that a resend is the same batch.
+// not change (but for a new producer epoch), so that a resend is the same batch. One of large
+// messages may be deferred instead: it keeps its messages, and is encoded each time that it is
+// sent, always to the same bytes.
 type batch struct {
 	p       *partitionProducer
 	ordinal int64 // number of its first message in the partition; a retry sorts by it
 	msgs    []*ProducerMessage
 	decided []*ProducerMessage // what msgs was, once they have their outcome
 	builder record.Builder
-	data    []byte // the finished batch; nil before
-	raw     int    // size before compression
+	data    []byte // the finished batch; nil before, and always when it is deferred
+	raw     int    // size before compression, once it is finished
+	sent    int    // size as sent, once it is finished
+	// deferred is in the place of builder and data when it is on.
+	deferred deferred
 
 	// What the outcome needs to know of the messages, which by then are in no cache any more: where
 	// it goes, unless mixed, and what they hold of the bound in bytes.
@@ -50,7 +55,7 @@ const clockEvery = 64
 
 func newBatch(p *partitionProducer, ordinal int64, now time.Time, timeout time.Duration) *batch {
 	b := batches.Get().(*batch)
-	*b = batch{p: p, ordinal: ordinal, msgs: b.msgs[:0], builder: b.builder, firstAt: now}
+	*b = batch{p: p, ordinal: ordinal, msgs: b.msgs[:0], builder: b.builder, firstAt: now, deferred: b.deferred.reset(now.UnixMilli())}
 	b.builder.Reset(b.builder.Bytes(), now.UnixMilli())
 	if timeout > 0 {
 		b.deadline = now.Add(timeout)
@@ -74,19 +79,34 @@ func (b *batch) free() {
 // change meanwhile; the batch is as if it had not been tried.
 func (b *batch) add(run []*ProducerMessage, nowMs int64, limit, most int) (n int, panicked any) {
 	defer func() { panicked = recover() }()
+	if len(b.msgs) == 0 && len(run) > 0 {
+		b.deferred.on = b.p != nil && b.p.defers(run[0])
+	}
+	if b.deferred.on {
+		b.deferred.clock(len(b.msgs), nowMs)
+	}
 	for _, m := range run {
-		ts := nowMs
-		if !m.Timestamp.IsZero() {
-			ts = m.Timestamp.UnixMilli()
-		}
+		ts := timestamp(m, nowMs)
 		if b.full(m, ts, limit, most) {
 			return n, nil
 		}
-		b.builder.Append(ts, m.Key, m.Value, m.Headers)
+		if b.deferred.on {
+			b.deferred.plan.Add(ts, m.Key, m.Value, m.Headers)
+		} else {
+			b.builder.Append(ts, m.Key, m.Value, m.Headers)
+		}
 		b.join(m)
 		n++
 	}
 	return n, nil
+}
+
+// timestamp is what a message has in its record, in milliseconds, if nowMs is the time.
+func timestamp(m *ProducerMessage, nowMs int64) int64 {
+	if m.Timestamp.IsZero() {
+		return nowMs
+	}
+	return m.Timestamp.UnixMilli()
 }
 
 // join adds m to the messages that are decided together.
@@ -109,44 +129,67 @@ func (b *batch) full(m *ProducerMessage, ts int64, limit, most int) bool {
 	if most > 0 && n >= most {
 		return true
 	}
-	if b.builder.Len()+int(m.size)+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit {
+	if b.encoded()+int(m.size)+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit {
 		return false
 	}
+	if b.deferred.on {
+		return b.deferred.plan.SizeWith(ts, m.Key, m.Value, m.Headers) > limit
+	}
 	return b.builder.SizeWith(ts, m.Key, m.Value, m.Headers) > limit
+}
+
+// encoded is the size of its messages so far as a batch, before compression.
+func (b *batch) encoded() int {
+	if b.deferred.on {
+		return b.deferred.plan.Len()
+	}
+	return b.builder.Len()
+}
+
+// count is how many messages it was made of; msgs may be gone already, see expired.
+func (b *batch) count() int {
+	if b.deferred.on {
+		return b.deferred.plan.Count()
+	}
+	return b.builder.Count()
 }
 
 // maxHeaderOverhead is the most that a header's two lengths take.
 const maxHeaderOverhead = 10
 
-// finish completes the encoded form, once; later only the sequence changes. The compressor's output, when it is the smaller, changes places
-// with the builder's buffer, so that the batch owns its bytes.
-func (b *batch) finish(c *record.Compressor) error {
+// finish completes the encoded form, once; later only the sequence changes. The compressor's output,
+// when it is the smaller, changes places with the builder's buffer, so that the batch owns its bytes.
+// A deferred batch is encoded anew, into room, each time.
+func (b *batch) finish(c *record.Compressor, room *room) (data []byte, err error) {
+	if b.deferred.on {
+		return b.encode(room)
+	}
 	if b.data != nil {
 		if b.stamped != b.sequence { // numbered anew since
 			b.stamped = b.sequence
 			record.SetProducer(b.data, b.sequence.identity.id, b.sequence.identity.epoch, b.sequence.base)
 		}
-		return nil
+		return b.data, nil
 	}
 	b.raw, b.stamped = b.builder.Len(), b.sequence
-	data, err := b.builder.Finish(c, b.sequence.attributes())
+	data, err = b.builder.Finish(c, b.sequence.attributes())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if b.builder.Compressed() {
 		c.SetBuffer(b.builder.Bytes()[:0])
 		b.builder.Adopt(data) // for the next use; data stays as it is until then
 	}
-	b.data = data
-	return nil
+	b.data, b.sent = data, len(data)
+	return data, nil
 }
 
 // bytes is what the batch counts while it waits.
 func (b *batch) bytes() int {
-	if b.data != nil {
-		return len(b.data)
+	if b.sent > 0 {
+		return b.sent
 	}
-	return b.builder.Len()
+	return b.encoded()
 }
 
 // weight is what batches count towards the flush triggers: messages, and bytes of encoded
@@ -158,8 +201,8 @@ func (w weight) minus(v weight) weight { return weight{w.messages - v.messages, 
 
 func (b *batch) weight() weight {
 	size := b.raw
-	if b.data == nil {
-		size = b.builder.Len()
+	if b.sent == 0 {
+		size = b.encoded()
 	}
 	return weight{int64(len(b.msgs)), int64(size - record.HeaderSize)}
 }

@@ -61,18 +61,19 @@ func (e *exchange) begin(node int32, c *conn.Conn, version int16) {
 	})
 }
 
-// add puts in a finished batch. The batches of a topic are added one after the other.
-func (e *exchange) add(topic string, partition int32, b *batch) {
+// add puts in a batch that was finished to data, which must stay as it is until the request is
+// written. The batches of a topic are added one after the other.
+func (e *exchange) add(topic string, partition int32, b *batch, data []byte) {
 	if e.info.Batches == 0 || topic != e.topic {
 		e.topic = topic
 		e.encoder.Topic(topic)
 	}
-	e.encoder.Batch(partition, b.data)
+	e.encoder.Batch(partition, data)
 	e.info.Batches++
-	e.info.Messages += b.builder.Count() // msgs may be gone already: see batch.expired
-	e.info.Bytes += len(b.data)
+	e.info.Messages += b.count()
+	e.info.Bytes += len(data)
 	e.info.RawBytes += b.raw
-	e.sizes.add(int64(len(b.data)))
+	e.sizes.add(int64(len(data)))
 }
 
 // submit writes the request; the answer comes to done, unless there is an error. A slot of the
@@ -162,7 +163,7 @@ func refusal(topic string, o *produce.Outcome) (wire.Class, error) {
 
 // tooLargeTogether says that smaller batches of the same messages may be taken.
 func (b *batch) tooLargeTogether(err error) bool {
-	return b.builder.Count() > 1 && isTooLarge(err)
+	return b.count() > 1 && isTooLarge(err)
 }
 
 // produceConn is a node's connection and the Produce version to use on it.

@@ -112,7 +112,7 @@ func (p *partitionProducer) expireLate(now time.Time) (next time.Time) {
 	waiting := p.takeLate(now)
 	var flying [][]*ProducerMessage
 	for _, b := range p.flying {
-		if b.late(now) && !b.expired {
+		if b.late(now) && !b.expired && !b.deferred.encoding {
 			flying = append(flying, b.msgs)
 			b.expired, b.msgs = true, nil
 		}
@@ -161,7 +161,7 @@ func (p *partitionProducer) takeLate(now time.Time) (late []*batch) {
 // earliest is the earliest deadline of what is undecided here. Called with mu held.
 func (p *partitionProducer) earliest() (at time.Time) {
 	look := func(b *batch) {
-		if !b.expired && !b.deadline.IsZero() && (at.IsZero() || b.deadline.Before(at)) {
+		if !b.expired && !b.deferred.encoding && !b.deadline.IsZero() && (at.IsZero() || b.deadline.Before(at)) {
 			at = b.deadline
 		}
 	}

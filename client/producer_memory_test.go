@@ -123,7 +123,7 @@ func TestIdleRequestsHoldNothing(t *testing.T) {
 	r.begin(0, nil, 9)
 	x := &batch{p: &partitionProducer{topic: "t"}, data: make([]byte, 100)}
 	r.batches = append(r.batches, x)
-	r.add("t", 0, x)
+	r.add("t", 0, x, x.data)
 	r.call.Body = r.encoder.End()
 	body := r.call.Body
 	require.Len(t, body, 3)

@@ -61,6 +61,7 @@ func (p *partitionProducer) takeBatch(b *brokerProducer, on *conn.Conn, who iden
 	}
 	p.counted = p.counted.minus(t.weight())
 	b.removed(t.weight())
+	t.deferred.encoding = t.deferred.on
 	if t == p.building {
 		p.building = nil
 	} else {

@@ -23,8 +23,10 @@ type request struct {
 // submit finishes the batches, writes the request and leaves the rest to done.
 func (r *request) submit(c *conn.Conn, version int16) {
 	r.seen = 0
+	room := rooms.Get().(*room)
+	defer rooms.Put(room) // it is written then, or never will be
 	r.begin(r.broker.id, c, version)
-	r.encode()
+	r.encode(room)
 	r.broker.hand = nil
 	if len(r.batches) == 0 {
 		if r.cfg.Producer.RequiredAcks != AcksNone {
@@ -76,41 +78,41 @@ func (r *request) fail(batches []*batch, err error) {
 	}
 }
 
-// encode finishes batches that were never sent and adds all of them to the request, the
-// partitions of a topic together. A batch that cannot be finished fails by itself.
-func (r *request) encode() {
+// encode finishes the batches and adds them to the request, the partitions of a topic together. A
+// batch that cannot be finished fails by itself. The deferred ones lie in room.
+func (r *request) encode(room *room) {
+	sortByTopic(r.batches)
+	room.reserve(r.batches)
 	for i, b := range r.batches {
-		if !r.finish(b) {
+		if data, ok := r.finish(b, room); ok {
+			r.add(b.p.topic, b.p.number, b, data)
+		} else {
 			r.batches[i] = nil // it has its outcome, or two others took its place
 		}
 	}
 	r.batches = slices.DeleteFunc(r.batches, isNil)
-	sortByTopic(r.batches)
-	for _, b := range r.batches {
-		r.add(b.p.topic, b.p.number, b)
-	}
 }
 
 // finish completes a batch. One that is too large is split before a broker refuses it.
-func (r *request) finish(b *batch) bool {
+func (r *request) finish(b *batch, room *room) (data []byte, ok bool) {
 	cfg := &r.broker.producer.cfg.Producer
-	err := b.finish(r.broker.compressor)
+	data, err := b.finish(r.broker.compressor, room)
 	if err == nil && b.attempts == 0 {
 		err = b.checkFinished(cfg, b.p.size)
 	}
 	if err == nil {
-		return true
+		return data, true
 	}
 	var large *MessageTooLargeError
-	if errors.As(err, &large) && b.builder.Count() > 1 {
+	if errors.As(err, &large) && b.count() > 1 {
 		b.p.halve(b)
-		return false
+		return nil, false
 	}
 	b.p.unnumber(b)
 	r.broker.producer.decide(b, Delivery{Err: err}, -1)
 	b.p.decided(b, false)
 	b.free()
-	return false
+	return nil, false
 }
 
 // sortByTopic brings the batches of a topic together. Nearly always there is nothing to do.

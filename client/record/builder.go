@@ -150,9 +150,13 @@ func putHeaders(dst []byte, i int, headers []Header) {
 
 // SizeWith is the exact size in bytes of the uncompressed batch if this message were appended.
 func (b *Builder) SizeWith(timestampMs int64, key, value []byte, headers []Header) int {
-	delta, offset := zigzag(timestampMs-b.first), uint64(uint32(b.count))<<1
-	body := bodySize(delta, offset, key, value) + headersSize(headers)
-	return max(len(b.buf), HeaderSize) + uvarintLen(zigzagLen(body)) + body
+	return max(len(b.buf), HeaderSize) + wholeSize(timestampMs-b.first, b.count, key, value, headers)
+}
+
+// wholeSize is the size of a whole record, its length field included.
+func wholeSize(timestampDelta int64, offsetDelta int32, key, value []byte, headers []Header) int {
+	body := bodySize(zigzag(timestampDelta), uint64(uint32(offsetDelta))<<1, key, value) + headersSize(headers)
+	return uvarintLen(zigzagLen(body)) + body
 }
 
 // SizeUpperBound bounds the size in bytes of an uncompressed batch that holds nothing but this
