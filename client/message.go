@@ -19,7 +19,7 @@ type ProducerMessage struct {
 	// Topic is where the message goes.
 	Topic string
 	// Key and Value are the bytes sent; nil is null, which is distinct from empty. They are
-	// copied into a batch some time between the call and the outcome.
+	// read some time between the call and the outcome, and again when they are sent again.
 	Key, Value []byte
 
 	Headers []Header

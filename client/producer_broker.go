@@ -118,7 +118,7 @@ func (b *brokerProducer) run() {
 		b.signalled.Store(false)
 		now := time.Now()
 		if at := b.turnOver(now); !at.IsZero() {
-			b.sleep(at.Sub(now))
+			b.sleep(now, at)
 		}
 	}
 }
@@ -176,11 +176,16 @@ func (b *brokerProducer) due(now time.Time) (at time.Time, ready bool) {
 	return at, !now.Before(at)
 }
 
-func (b *brokerProducer) sleep(d time.Duration) {
-	b.timer.Reset(d)
+// sleep waits for a signal, and no longer than until at.
+func (b *brokerProducer) sleep(now, at time.Time) {
+	var due <-chan time.Time
+	if at != far { // the timer would cost every message that is sent by itself a little
+		b.timer.Reset(at.Sub(now))
+		due = b.timer.C
+	}
 	select {
 	case <-b.wake:
-	case <-b.timer.C:
+	case <-due:
 	case <-b.unanswered():
 	case <-b.producer.life.Done():
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -235,11 +236,11 @@ func TestNothingExpiresWhileItIsEncoded(t *testing.T) {
 		require.NoError(t, err)
 		pp := p.parts[0]
 		pp.mu.Lock()
-		x := pp.building
-		pp.building = nil
-		pp.flying, pp.inFlight = append(pp.flying, x), 1
-		x.deferred.encoding = true
+		by := pp.broker
+		pp.taken = -1 // in no turn
 		pp.mu.Unlock()
+		x, _, _ := pp.take(by, nil, identity{}, time.Now(), math.MaxInt)
+		require.NotNil(t, x)
 
 		require.Zero(t, pp.expireLate(start.Add(2*time.Minute)))
 		time.Sleep(2 * time.Minute)
