@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -142,6 +143,7 @@ func requireWhole(t testing.TB, c *broker.Cluster, partitions, n, keys int) {
 type tally struct {
 	mu      sync.Mutex
 	ok, bad int
+	unknown int // of the bad ones, those that may be in the log
 	errs    []error
 	at      map[string]bool
 }
@@ -151,6 +153,9 @@ func (o *tally) Delivered(batch []*ProducerMessage, d Delivery) {
 	defer o.mu.Unlock()
 	if d.Err != nil {
 		o.bad += len(batch)
+		if errors.Is(d.Err, ErrOutcomeUnknown) {
+			o.unknown += len(batch)
+		}
 		o.errs = append(o.errs, d.Err)
 		return
 	}

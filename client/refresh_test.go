@@ -246,7 +246,8 @@ func TestM6TopicDeletedAndMadeAgain(t *testing.T) {
 		_, vs := logOf(t, k, i)
 		total += len(vs)
 	}
-	require.Equal(t, 20, total)
+	require.GreaterOrEqual(t, total, 20)
+	require.LessOrEqual(t, total, 20+gone.unknown, "what was said not to be there is not")
 }
 
 func TestMetadataAreRefreshedInTheBackground(t *testing.T) {
