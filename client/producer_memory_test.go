@@ -103,6 +103,12 @@ func TestAKnownLeaderIsNotLookedFor(t *testing.T) {
 	_, err = p.ProduceRun(context.Background(), []*ProducerMessage{{Topic: "t"}}, nil)
 	require.NoError(t, err)
 	require.NoError(t, p.Flush(context.Background()))
+	require.Eventually(t, func() bool { // whoever took that message on does not take the next on as well
+		s := &p.topic("t").stage
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !s.busy
+	}, 30*time.Second, time.Millisecond)
 	_, err = p.ProduceRun(context.Background(), []*ProducerMessage{{Topic: "t", Partition: 1}}, nil)
 	require.NoError(t, err)
 	pp := p.parts[1]
