@@ -78,27 +78,24 @@ func (b *batch) free() {
 // panicked set, encoding the message after those panicked, as it does when a message's headers
 // change meanwhile; the batch is as if it had not been tried.
 func (b *batch) add(run []*ProducerMessage, nowMs int64, limit, most int) (n int, panicked any) {
-	defer func() { panicked = recover() }()
-	if len(b.msgs) == 0 && len(run) > 0 {
+	before := len(b.msgs)
+	defer func() { n, panicked = len(b.msgs)-before, recover() }()
+	if before == 0 && len(run) > 0 {
 		b.deferred.on = b.p != nil && b.p.defers(run[0])
 	}
 	if b.deferred.on {
-		b.deferred.clock(len(b.msgs), nowMs)
+		b.keep(run, nowMs, limit, most)
+		return
 	}
 	for _, m := range run {
 		ts := timestamp(m, nowMs)
-		if b.full(m, ts, limit, most) {
-			return n, nil
+		if len(b.msgs) > 0 && b.full(m, b.builder.Len(), most, limit) && b.over(m, ts, most, limit) {
+			return
 		}
-		if b.deferred.on {
-			b.deferred.plan.Add(ts, m.Key, m.Value, m.Headers)
-		} else {
-			b.builder.Append(ts, m.Key, m.Value, m.Headers)
-		}
+		b.builder.Append(ts, m.Key, m.Value, m.Headers)
 		b.join(m)
-		n++
 	}
-	return n, nil
+	return
 }
 
 // timestamp is what a message has in its record, in milliseconds, if nowMs is the time.
@@ -120,17 +117,16 @@ func (b *batch) join(m *ProducerMessage) {
 	b.msgs = append(b.msgs, m)
 }
 
-// full says whether m does not fit any more. The exact size is worked out only near the limit.
-func (b *batch) full(m *ProducerMessage, ts int64, limit, most int) bool {
-	n := len(b.msgs)
-	if n == 0 {
-		return false
-	}
-	if most > 0 && n >= most {
+// full says whether m may not fit any more, with what is there size bytes long. It looks at nothing
+// that takes time: over says whether it is so.
+func (b *batch) full(m *ProducerMessage, size, most, limit int) bool {
+	return most > 0 && len(b.msgs) >= most || size+int(m.size)+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) > limit
+}
+
+// over is full, to the byte.
+func (b *batch) over(m *ProducerMessage, ts int64, most, limit int) bool {
+	if most > 0 && len(b.msgs) >= most {
 		return true
-	}
-	if b.encoded()+int(m.size)+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit {
-		return false
 	}
 	if b.deferred.on {
 		return b.deferred.plan.SizeWith(ts, m.Key, m.Value, m.Headers) > limit

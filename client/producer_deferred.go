@@ -53,6 +53,20 @@ func (d *deferred) clock(from int, ms int64) {
 	}
 }
 
+// keep is add of a deferred batch.
+func (b *batch) keep(run []*ProducerMessage, nowMs int64, limit, most int) {
+	d := &b.deferred
+	d.clock(len(b.msgs), nowMs)
+	for _, m := range run {
+		ts := timestamp(m, nowMs)
+		if len(b.msgs) > 0 && b.full(m, d.plan.Len(), most, limit) && b.over(m, ts, most, limit) {
+			return
+		}
+		d.plan.Add(ts, m.Key, m.Value, m.Headers)
+		b.join(m)
+	}
+}
+
 // room is where the deferred batches of one request are encoded. It belongs to who writes the
 // request, and is used again when that is done.
 type room struct {
