@@ -106,12 +106,25 @@ func TestTransactionsNeedIdempotence(t *testing.T) {
 	}
 }
 
-// The producers of a workload would be asked for transactions that nobody begins.
-func TestWorkloadsHaveNoTransactions(t *testing.T) {
-	as, problems := settings.Parse("w.yaml", []byte("producer:\n  idempotent: true\n  transaction: {id: x}\n"))
-	require.Empty(t, problems)
-	problems = Schema{}.Check(as)
-	require.Len(t, problems, 1)
-	require.Equal(t, "producer.transaction.id", problems[0].Key)
-	require.Equal(t, "w.yaml", problems[0].File)
+// A transactional id is one of the client's settings like others: whose transactions they are, and when
+// they end, is for who uses the client to say.
+func TestSchemaTakesATransactionalID(t *testing.T) {
+	for _, tc := range []struct {
+		idempotent string
+		problem    string
+	}{
+		{"true", ""},
+		{"false", "producer.transaction.id"},
+	} {
+		as, problems := settings.Parse("w.yaml", []byte("producer:\n  idempotent: "+tc.idempotent+"\n  transaction: {id: x}\n"))
+		require.Empty(t, problems)
+		problems = Schema{}.Check(as)
+		if tc.problem == "" {
+			require.Empty(t, problems)
+			continue
+		}
+		require.Len(t, problems, 1)
+		require.Equal(t, tc.problem, problems[0].Key)
+		require.Equal(t, "w.yaml", problems[0].File)
+	}
 }
