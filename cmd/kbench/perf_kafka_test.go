@@ -44,7 +44,7 @@ func TestKafkaToolsDoTheSame(t *testing.T) {
 
 	read := args("--topic", topic, "--num-records", "2000", "--bootstrap-server", brokers, "--timeout", "30000")
 	theirs = cluster.Script(t, args("tool", "ConsumerPerformance", read)...)
-	e = kbenchIn(t, dir, args("consume", read, "--out", "c")...)
+	e = kbenchIn(t, dir, args("consume", read, carefree, "--out", "c")...)
 	e.requireCode(t, codeDone)
 	require.Equal(t, strings.SplitN(theirs, "\n", 2)[0], strings.SplitN(e.out, "\n", 2)[0], "the names of the columns")
 	for _, out := range []string{theirs, e.out} {

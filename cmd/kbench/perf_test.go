@@ -83,7 +83,7 @@ func TestProduceAndConsume(t *testing.T) {
 	kbenchIn(t, dir, "report", "p").requireCode(t, codeDone)
 	kbenchIn(t, dir, "verify", "orders-1", "-b", brokers).requireCode(t, codeDone)
 
-	e = kbenchIn(t, dir, args("consume", "--topic", "orders-1", "--messages", "5000", "--group", "readers", "--bootstrap-server", brokers, "--out", "c")...)
+	e = kbenchIn(t, dir, args("consume", "--topic", "orders-1", "--messages", "5000", "--group", "readers", "--bootstrap-server", brokers, carefree, "--out", "c")...)
 	e.requireCode(t, codeDone)
 	e.requireWords(t, "--messages is deprecated in Kafka; use --num-records")
 	require.Contains(t, e.out, "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec\n")
@@ -92,12 +92,12 @@ func TestProduceAndConsume(t *testing.T) {
 	require.Equal(t, []string{"0.4816", "5000"}, []string{fields[2], fields[4]}, "5000 keys of one byte and values of 100")
 	require.EqualValues(t, 5000, loadResult(t, filepath.Join(dir, "c")).Points[0].Runs[0].Counts.Received)
 
-	e = kbenchIn(t, dir, args("consume", "--include", "orders-.*", "--num-records", "1", "--group", "readers", "--timeout", "700", "--hide-header", "-b", brokers, "--out", "none")...)
+	e = kbenchIn(t, dir, args("consume", "--include", "orders-.*", "--num-records", "1", "--group", "readers", "--timeout", "700", "--hide-header", "-b", brokers, carefree, "--out", "none")...)
 	e.requireCode(t, codeInvalid)
 	require.True(t, strings.HasPrefix(e.out, "WARNING: Exiting before consuming the expected number of records: timeout (700 ms) exceeded."), "the group has read everything: %s", e.out)
 	e.requireWords(t, "nothing was received for 700ms (consumers.idle): 0 of the 1 messages asked for were there")
 
-	e = kbenchIn(t, dir, args("consume", "--include", "orders-.*", "--num-records", "5000", "--show-detailed-stats", "--consumer.config", file, "--out", "all")...)
+	e = kbenchIn(t, dir, args("consume", "--include", "orders-.*", "--num-records", "5000", "--show-detailed-stats", "--consumer.config", file, carefree, "--out", "all")...)
 	e.requireCode(t, codeDone)
 	e.requireWords(t, "--consumer.config is deprecated in Kafka; use --command-config")
 	require.True(t, strings.HasPrefix(e.out, "time, threadId, data.consumed.in.MB"), e.out)
