@@ -20,8 +20,8 @@ func TestKafkaGateOfTwoReleases(t *testing.T) {
 	releases := kafkatest.Releases(t)
 	newest, old := releases[0], releases[1]
 	first, second := strings.Join(old.Bootstrap, ","), strings.Join(newest.Bootstrap, ",")
-	p := start(t, t.TempDir(), nil, gateOf("--a-brokers", first, "--b-brokers", second, "--rate", "100",
-		"--b", "producer.flush.frequency=500ms", "--set", "phases.drain=30s")...)
+	p := start(t, t.TempDir(), nil, gateOf("--a-brokers", first, "--b-brokers", second, "--rate", "100", "--duration", "500ms",
+		"--b", "producer.flush.frequency=300ms", "--set", "phases.drain=30s", "--set", "validity.minRateShare=0")...)
 	e := p.wait()
 	d := decisionIn(t, p.dir)
 	require.Equal(t, gate.Fail, d.Verdict, "%s", e.out)
