@@ -180,7 +180,7 @@ func (m *membership) why() error {
 	return m.whyLocked()
 }
 
-// whyLocked is why.
+// whyLocked is why, with mu held.
 func (m *membership) whyLocked() error {
 	if errors.Is(m.err, errLeft) {
 		return io.ErrClosedPipe

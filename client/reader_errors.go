@@ -106,7 +106,7 @@ var goneErrors = []error{
 
 // gone says that an error is one of goneErrors.
 func gone(err error) bool {
-	return slices.ContainsFunc(goneErrors, func(gone error) bool { return errors.Is(err, gone) })
+	return slices.ContainsFunc(goneErrors, func(e error) bool { return errors.Is(err, e) })
 }
 
 // judge decides about the given number of failures in a row, the last of which is err. missing is

@@ -72,7 +72,7 @@ func TestWhatACommitWaitsFor(t *testing.T) {
 			d.instead = committing(func(string, int32) int16 { c := codes[0]; codes = codes[1:]; return c })
 			waits := d.hangs(settle(d, d.marked(in0, 1)))
 			require.Equal(d.t, []group.Identity{{MemberID: "me", Generation: 4}}, d.is.refused)
-			time.Sleep(10 * time.Second)
+			time.Sleep(10 * time.Second) // on the virtual clock: long enough for any retry
 			require.Equal(d.t, 1, d.times(kmsg.OffsetCommit), "the same is not tried again")
 			d.in(5)
 			require.NoError(d.t, d.now(waits))
@@ -157,7 +157,7 @@ func TestCommitsThatNobodyWaitsFor(t *testing.T) {
 			"that of the interval fails, twice", committing(func(string, int32) int16 { return refused }),
 			func(d *driven) {
 				d.work(d.commitPeriodically)
-				time.Sleep(2*d.set.CommitInterval + time.Millisecond)
+				time.Sleep(2*d.set.CommitInterval + time.Millisecond) // on the virtual clock: two turns
 				d.end()
 				d.workers.Wait()
 			}, 2*time.Minute + time.Millisecond, 2,
@@ -232,9 +232,13 @@ func TestReadMessageLeavesOutWhatIsNotItsOwn(t *testing.T) {
 	piped(t, c, func(t *testing.T, cfg *Config) {
 		r := c.member(t, cfg)
 		synctest.Wait()
-		for len(r.PartitionStates()) == 0 {
+		for range 60 { // seconds of the virtual clock
+			if len(r.PartitionStates()) > 0 {
+				break
+			}
 			time.Sleep(time.Second)
 		}
+		require.NotEmpty(t, r.PartitionStates())
 		r.group.mu.Lock()
 		r.group.book.Close(in0)
 		r.group.mu.Unlock()

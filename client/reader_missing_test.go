@@ -91,94 +91,80 @@ func TestM6PartitionsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// M6: nor are metadata believed at once that do not know a topic, which may just have been made; who
-// asked to be told of failures is told meanwhile.
-func TestM6MetadataThatDoNotKnowATopic(t *testing.T) {
-	for _, tc := range []struct {
-		says  string
-		lasts time.Duration
-		gone  bool
-	}{
-		{"for 20 seconds", 20 * time.Second, false},
-		{"for good", time.Hour, true},
+// lapse is a time in which a cluster says that the topic, or its partition, is not there.
+type lapse struct {
+	lasts time.Duration
+	gone  bool // for good
+	began time.Time
+}
+
+func (a *lapse) over() bool { return time.Since(a.began) >= a.lasts }
+
+// require checks what came of it, and when: err is nil once it is over, and is want after metadata.timeout
+// where it is for good.
+func (a *lapse) require(t *testing.T, cfg *Config, err, want error) {
+	took := time.Since(a.began)
+	if !a.gone {
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, took, a.lasts)
+		return
+	}
+	require.ErrorIs(t, err, want)
+	require.GreaterOrEqual(t, took, cfg.Metadata.Timeout)
+	require.Less(t, took, cfg.Metadata.Timeout+5*time.Second)
+}
+
+// throughLapses runs a test with a lapse that passes and with one that does not, told by answers of one
+// kind from when the test sets its beginning.
+func throughLapses(t *testing.T, key kmsg.Key, test func(t *testing.T, c *coordination, cfg *Config, a *lapse)) {
+	for says, a := range map[string]*lapse{
+		"for 20 seconds": {lasts: 20 * time.Second},
+		"for good":       {lasts: time.Hour, gone: true},
 	} {
-		t.Run(tc.says, func(t *testing.T) {
-			var until time.Time
-			c := &coordination{key: kmsg.Metadata}
+		t.Run(says, func(t *testing.T) {
+			c := &coordination{key: key}
 			c.twist = func(req rawserver.Request, good kmsg.Response) rawserver.Reply {
-				if time.Now().Before(until) {
+				if !a.over() {
 					return unknown(req, good, wire.ErrUnknownTopicOrPartition.Code)
 				}
 				return rawserver.Respond(req, good)
 			}
-			c.from(-1)
-			piped(t, c, func(t *testing.T, cfg *Config) {
-				began := time.Now()
-				until = began.Add(tc.lasts)
-				r, err := NewReader(ReaderConfig{Topic: "in", Brokers: []string{c.addr}, Config: cfg, MaxAttempts: 3})
-				require.NoError(t, err)
-				defer func() { require.NoError(t, r.Close()) }()
-				told := 0
-				var failed *ReadError
-				for _, err = r.FetchMessage(t.Context()); errors.As(err, &failed) && failed.Passing; _, err = r.FetchMessage(t.Context()) {
-					told++
-				}
-				took := time.Since(began)
-				require.Positive(t, told)
-				if !tc.gone {
-					require.NoError(t, err)
-					require.GreaterOrEqual(t, took, tc.lasts)
-					return
-				}
-				require.ErrorIs(t, err, ErrTopicUnknown)
-				require.GreaterOrEqual(t, took, cfg.Metadata.Timeout)
-				require.Less(t, took, cfg.Metadata.Timeout+5*time.Second)
-			})
+			piped(t, c, func(t *testing.T, cfg *Config) { test(t, c, cfg, a) })
 		})
 	}
 }
 
+// M6: nor are metadata believed at once that do not know a topic, which may just have been made; who
+// asked to be told of failures is told meanwhile.
+func TestM6MetadataThatDoNotKnowATopic(t *testing.T) {
+	throughLapses(t, kmsg.Metadata, func(t *testing.T, c *coordination, cfg *Config, a *lapse) {
+		a.began = time.Now()
+		c.from(-1)
+		r, err := NewReader(ReaderConfig{Topic: "in", Brokers: []string{c.addr}, Config: cfg, MaxAttempts: 3})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, r.Close()) }()
+		told := 0
+		var failed *ReadError
+		for _, err = r.FetchMessage(t.Context()); errors.As(err, &failed) && failed.Passing; _, err = r.FetchMessage(t.Context()) {
+			told++
+		}
+		a.require(t, cfg, err, ErrTopicUnknown)
+		require.Positive(t, told)
+	})
+}
+
 // A commit of a partition that the coordinator does not know is made again for as long.
 func TestCommitsOfAPartitionThatIsNotThere(t *testing.T) {
-	for _, tc := range []struct {
-		says  string
-		lasts time.Duration
-		gone  bool
-	}{
-		{"for 20 seconds", 20 * time.Second, false},
-		{"for good", time.Hour, true},
-	} {
-		t.Run(tc.says, func(t *testing.T) {
-			var until time.Time
-			c := &coordination{key: kmsg.OffsetCommit}
-			c.twist = func(req rawserver.Request, good kmsg.Response) rawserver.Reply {
-				if time.Now().Before(until) {
-					return unknown(req, good, wire.ErrUnknownTopicOrPartition.Code)
-				}
-				return rawserver.Respond(req, good)
-			}
-			piped(t, c, func(t *testing.T, cfg *Config) {
-				r := c.member(t, cfg)
-				m, err := r.FetchMessage(t.Context())
-				require.NoError(t, err)
-				began := time.Now()
-				until = began.Add(tc.lasts)
-				c.from(-1)
-				err = r.CommitMessages(t.Context(), m)
-				took := time.Since(began)
-				if tc.gone {
-					require.ErrorIs(t, err, wire.ErrUnknownTopicOrPartition)
-					require.GreaterOrEqual(t, took, cfg.Metadata.Timeout)
-					require.Less(t, took, cfg.Metadata.Timeout+5*time.Second)
-				} else {
-					require.NoError(t, err)
-					require.GreaterOrEqual(t, took, tc.lasts)
-				}
-				c.from(0)
-				require.NoError(t, r.Close())
-			})
-		})
-	}
+	throughLapses(t, kmsg.OffsetCommit, func(t *testing.T, c *coordination, cfg *Config, a *lapse) {
+		r := c.member(t, cfg)
+		m, err := r.FetchMessage(t.Context())
+		require.NoError(t, err)
+		a.began = time.Now()
+		c.from(-1)
+		a.require(t, cfg, r.CommitMessages(t.Context(), m), wire.ErrUnknownTopicOrPartition)
+		c.from(0)
+		require.NoError(t, r.Close())
+	})
 }
 
 func TestWhatBecomesOfAPartitionThatIsNotThere(t *testing.T) {
