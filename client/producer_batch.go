@@ -20,8 +20,8 @@ type batch struct {
 	builder record.Builder
 	data    []byte // the finished batch; nil before, and always when it is deferred
 	raw     int    // size before compression, once it is finished
-	sent    int    // size as sent, once it is finished
-	// deferred is in the place of builder and data when it is on.
+	length  int    // size as it is sent, once it is finished
+	// deferred has the builder only plan, when it is on.
 	deferred deferred
 
 	// What the outcome needs to know of the messages, which by then are in no cache any more: where
@@ -55,7 +55,7 @@ const clockEvery = 64
 
 func newBatch(p *partitionProducer, ordinal int64, now time.Time, timeout time.Duration) *batch {
 	b := batches.Get().(*batch)
-	*b = batch{p: p, ordinal: ordinal, msgs: b.msgs[:0], builder: b.builder, firstAt: now, deferred: b.deferred.reset(now.UnixMilli())}
+	*b = batch{p: p, ordinal: ordinal, msgs: b.msgs[:0], builder: b.builder, firstAt: now, deferred: deferred{clocks: b.deferred.clocks[:0]}}
 	b.builder.Reset(b.builder.Bytes(), now.UnixMilli())
 	if timeout > 0 {
 		b.deadline = now.Add(timeout)
@@ -84,15 +84,18 @@ func (b *batch) add(run []*ProducerMessage, nowMs int64, limit, most int) (n int
 		b.deferred.on = b.p != nil && b.p.defers(run[0])
 	}
 	if b.deferred.on {
-		b.keep(run, nowMs, limit, most)
-		return
+		b.deferred.clock(before, nowMs)
 	}
 	for _, m := range run {
 		ts := timestamp(m, nowMs)
-		if len(b.msgs) > 0 && b.full(m, b.builder.Len(), most, limit) && b.over(m, ts, most, limit) {
+		if b.full(m, ts, limit, most) {
 			return
 		}
-		b.builder.Append(ts, m.Key, m.Value, m.Headers)
+		if b.deferred.on {
+			b.builder.Plan(ts, m.Key, m.Value, m.Headers)
+		} else {
+			b.builder.Append(ts, m.Key, m.Value, m.Headers)
+		}
 		b.join(m)
 	}
 	return
@@ -117,37 +120,19 @@ func (b *batch) join(m *ProducerMessage) {
 	b.msgs = append(b.msgs, m)
 }
 
-// full says whether m may not fit any more, with what is there size bytes long. It looks at nothing
-// that takes time: over says whether it is so.
-func (b *batch) full(m *ProducerMessage, size, most, limit int) bool {
-	return most > 0 && len(b.msgs) >= most || size+int(m.size)+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) > limit
-}
-
-// over is full, to the byte.
-func (b *batch) over(m *ProducerMessage, ts int64, most, limit int) bool {
-	if most > 0 && len(b.msgs) >= most {
+// full says whether m does not fit any more. The exact size is worked out only near the limit.
+func (b *batch) full(m *ProducerMessage, ts int64, limit, most int) bool {
+	n := len(b.msgs)
+	if n == 0 {
+		return false
+	}
+	if most > 0 && n >= most {
 		return true
 	}
-	if b.deferred.on {
-		return b.deferred.plan.SizeWith(ts, m.Key, m.Value, m.Headers) > limit
+	if b.builder.Len()+int(m.size)+record.MaxRecordOverhead+maxHeaderOverhead*len(m.Headers) <= limit {
+		return false
 	}
 	return b.builder.SizeWith(ts, m.Key, m.Value, m.Headers) > limit
-}
-
-// encoded is the size of its messages so far as a batch, before compression.
-func (b *batch) encoded() int {
-	if b.deferred.on {
-		return b.deferred.plan.Len()
-	}
-	return b.builder.Len()
-}
-
-// count is how many messages it was made of; msgs may be gone already, see expired.
-func (b *batch) count() int {
-	if b.deferred.on {
-		return b.deferred.plan.Count()
-	}
-	return b.builder.Count()
 }
 
 // maxHeaderOverhead is the most that a header's two lengths take.
@@ -155,10 +140,10 @@ const maxHeaderOverhead = 10
 
 // finish completes the encoded form, once; later only the sequence changes. The compressor's output,
 // when it is the smaller, changes places with the builder's buffer, so that the batch owns its bytes.
-// A deferred batch is encoded anew, into room, each time.
-func (b *batch) finish(c *record.Compressor, room *room) (data []byte, err error) {
+// A deferred batch is encoded anew, into s, each time.
+func (b *batch) finish(c *record.Compressor, s *scratch) (data []byte, err error) {
 	if b.deferred.on {
-		return b.encode(room)
+		return b.encode(s)
 	}
 	if b.data != nil {
 		if b.stamped != b.sequence { // numbered anew since
@@ -176,16 +161,16 @@ func (b *batch) finish(c *record.Compressor, room *room) (data []byte, err error
 		c.SetBuffer(b.builder.Bytes()[:0])
 		b.builder.Adopt(data) // for the next use; data stays as it is until then
 	}
-	b.data, b.sent = data, len(data)
+	b.data, b.length = data, len(data)
 	return data, nil
 }
 
 // bytes is what the batch counts while it waits.
 func (b *batch) bytes() int {
-	if b.sent > 0 {
-		return b.sent
+	if b.length > 0 {
+		return b.length
 	}
-	return b.encoded()
+	return b.builder.Len()
 }
 
 // weight is what batches count towards the flush triggers: messages, and bytes of encoded
@@ -197,8 +182,8 @@ func (w weight) minus(v weight) weight { return weight{w.messages - v.messages, 
 
 func (b *batch) weight() weight {
 	size := b.raw
-	if b.sent == 0 {
-		size = b.encoded()
+	if b.length == 0 {
+		size = b.builder.Len()
 	}
 	return weight{int64(len(b.msgs)), int64(size - record.HeaderSize)}
 }

@@ -24,8 +24,7 @@ func (p *partitionProducer) defers(m *ProducerMessage) bool {
 // deferred is what a batch whose messages are encoded when it is sent knows of them until then.
 // Messages must not be changed before they have their outcome, so that each encoding is the same.
 type deferred struct {
-	on   bool
-	plan record.Plan
+	on bool
 	// clocks are the times that messages without one of their own got.
 	clocks []clock
 	// encoding is set from the time that the batch is taken to be sent until it is encoded: its
@@ -39,13 +38,6 @@ type clock struct {
 	ms   int64
 }
 
-// reset is d for a new batch.
-func (d *deferred) reset(firstMs int64) deferred {
-	n := deferred{clocks: d.clocks[:0]}
-	n.plan.Reset(firstMs)
-	return n
-}
-
 // clock notes the time of the messages that come from the place from on.
 func (d *deferred) clock(from int, ms int64) {
 	if n := len(d.clocks); n == 0 || d.clocks[n-1].ms != ms {
@@ -53,63 +45,49 @@ func (d *deferred) clock(from int, ms int64) {
 	}
 }
 
-// keep is add of a deferred batch.
-func (b *batch) keep(run []*ProducerMessage, nowMs int64, limit, most int) {
-	d := &b.deferred
-	d.clock(len(b.msgs), nowMs)
-	for _, m := range run {
-		ts := timestamp(m, nowMs)
-		if len(b.msgs) > 0 && b.full(m, d.plan.Len(), most, limit) && b.over(m, ts, most, limit) {
-			return
-		}
-		d.plan.Add(ts, m.Key, m.Value, m.Headers)
-		b.join(m)
-	}
-}
-
-// room is where the deferred batches of one request are encoded. It belongs to who writes the
+// scratch is where the deferred batches of one request are encoded. It belongs to who writes the
 // request, and is used again when that is done.
-type room struct {
+type scratch struct {
 	buf  []byte
 	used int
 }
 
-// rooms keeps rooms between uses: as many are in use as requests are being written.
-var rooms = sync.Pool{New: func() any { return new(room) }}
+// scratches keeps them between uses: as many are in use as requests are being written.
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // reserve makes room for the deferred ones among batches.
-func (r *room) reserve(batches []*batch) {
+func (s *scratch) reserve(batches []*batch) {
 	n := 0
 	for _, b := range batches {
 		if b.deferred.on {
-			n += b.encoded()
+			n += b.builder.Len()
 		}
 	}
-	r.buf, r.used = slices.Grow(r.buf[:0], n), 0
+	s.buf, s.used = slices.Grow(s.buf[:0], n), 0
 }
 
 // take is the next n bytes of what was reserved.
-func (r *room) take(n int) []byte {
-	from := r.used
-	r.used += n
-	return r.buf[from:from:r.used]
+func (s *scratch) take(n int) []byte {
+	from := s.used
+	s.used += n
+	return s.buf[from:from:s.used]
 }
 
 // errChanged is why a batch cannot be encoded.
 var errChanged = errors.New("a message was changed before it had its outcome")
 
-// encode encodes a deferred batch into room.
-func (b *batch) encode(room *room) (data []byte, err error) {
+// encode encodes a deferred batch into s.
+func (b *batch) encode(s *scratch) (data []byte, err error) {
 	defer b.encodedNow()
 	defer func() {
 		if v := recover(); v != nil {
 			err = b.p.producer.caught("encoding a message", v)
 		}
 	}()
-	d := &b.deferred
+	planned := b.builder.Len()
 	var builder record.Builder
-	builder.Reset(room.take(d.plan.Len()), d.plan.First())
-	clocks, nowMs := d.clocks, int64(0)
+	builder.Reset(s.take(planned), b.firstAt.UnixMilli())
+	clocks, nowMs := b.deferred.clocks, int64(0)
 	for i, m := range b.msgs {
 		for len(clocks) > 0 && clocks[0].from <= i {
 			nowMs, clocks = clocks[0].ms, clocks[1:]
@@ -117,11 +95,11 @@ func (b *batch) encode(room *room) (data []byte, err error) {
 		builder.Append(timestamp(m, nowMs), m.Key, m.Value, m.Headers)
 		builder.Sum(summedAtOnce)
 	}
-	if builder.Len() != d.plan.Len() {
+	if builder.Len() != planned {
 		return nil, errChanged
 	}
 	data, err = builder.Finish(nil, b.sequence.attributes())
-	b.raw, b.sent, b.stamped = d.plan.Len(), len(data), b.sequence
+	b.raw, b.length = planned, len(data)
 	return data, err
 }
 

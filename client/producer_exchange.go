@@ -70,7 +70,7 @@ func (e *exchange) add(topic string, partition int32, b *batch, data []byte) {
 	}
 	e.encoder.Batch(partition, data)
 	e.info.Batches++
-	e.info.Messages += b.count()
+	e.info.Messages += b.builder.Count() // msgs may be gone already: see batch.expired
 	e.info.Bytes += len(data)
 	e.info.RawBytes += b.raw
 	e.sizes.add(int64(len(data)))
@@ -163,7 +163,7 @@ func refusal(topic string, o *produce.Outcome) (wire.Class, error) {
 
 // tooLargeTogether says that smaller batches of the same messages may be taken.
 func (b *batch) tooLargeTogether(err error) bool {
-	return b.count() > 1 && isTooLarge(err)
+	return b.builder.Count() > 1 && isTooLarge(err)
 }
 
 // produceConn is a node's connection and the Produce version to use on it.

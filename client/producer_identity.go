@@ -197,7 +197,7 @@ func (p *partitionProducer) unnumber(b *batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := &p.numbers
-	if b.sequence.set && n.identity == b.sequence.identity && n.next == sequenceAfter(b.sequence.base, b.count()) {
+	if b.sequence.set && n.identity == b.sequence.identity && n.next == sequenceAfter(b.sequence.base, b.builder.Count()) {
 		n.next = b.sequence.base
 	}
 }

@@ -122,10 +122,10 @@ func (p *AsyncProducer) tooLarge(b *batch, d Delivery) {
 // largeForBroker is the error of one message that is too large for a broker, whose topic's limit is
 // limit, 0 when it is not known.
 func (b *batch) largeForBroker(limit int, err error) error {
-	if limit >= b.sent {
+	if limit >= b.length {
 		limit = 0 // another limit of the broker's
 	}
-	return &MessageTooLargeError{Size: b.sent, Limit: limit, Whose: topicLimit, Err: err}
+	return &MessageTooLargeError{Size: b.length, Limit: limit, Whose: topicLimit, Err: err}
 }
 
 // maxMessageBytes asks for the topic's limit; brokers tell who may describe the topic's settings.
@@ -193,8 +193,8 @@ func (l *sizeLimit) check(cfg *ProducerConfig, m *ProducerMessage) error {
 
 // checkCompressed is checkFinished for our own limit alone.
 func (b *batch) checkCompressed(cfg *ProducerConfig) error {
-	if cfg.compressedCheck() && b.sent > cfg.MaxMessageBytes {
-		return &MessageTooLargeError{Size: b.sent, Limit: cfg.MaxMessageBytes, Whose: ownLimit + ", compressed"}
+	if cfg.compressedCheck() && b.length > cfg.MaxMessageBytes {
+		return &MessageTooLargeError{Size: b.length, Limit: cfg.MaxMessageBytes, Whose: ownLimit + ", compressed"}
 	}
 	return nil
 }
@@ -204,8 +204,8 @@ func (b *batch) checkFinished(cfg *ProducerConfig, l *sizeLimit) error {
 	if err := b.checkCompressed(cfg); err != nil {
 		return err
 	}
-	if n := l.now(); n > 0 && b.sent > n {
-		return &MessageTooLargeError{Size: b.sent, Limit: n, Whose: topicLimit, Err: wire.ErrMessageTooLarge}
+	if n := l.now(); n > 0 && b.length > n {
+		return &MessageTooLargeError{Size: b.length, Limit: n, Whose: topicLimit, Err: wire.ErrMessageTooLarge}
 	}
 	return nil
 }

@@ -169,14 +169,14 @@ func (p *partitionProducer) add(run []*ProducerMessage) (n int, w weight, panick
 		p.building.deadline = p.producer.deadline(run[0], p.now)
 	}
 	b, cfg := p.building, &p.producer.cfg.Producer
-	before := b.encoded()
+	before := b.builder.Len()
 	limit, _ := p.size.batchLimit(cfg)
 	n, panicked = b.add(run, p.now.UnixMilli(), limit, cfg.Flush.MaxMessages)
 	if cfg.Compression == record.None && !b.deferred.on {
 		b.builder.Sum(summedAtOnce)
 	}
 	p.next += int64(n)
-	w = weight{messages: int64(n), bytes: int64(b.encoded() - before)}
+	w = weight{messages: int64(n), bytes: int64(b.builder.Len() - before)}
 	switch {
 	case len(b.msgs) == 0: // its first message cannot be encoded
 		p.building = nil

@@ -23,10 +23,10 @@ type request struct {
 // submit finishes the batches, writes the request and leaves the rest to done.
 func (r *request) submit(c *conn.Conn, version int16) {
 	r.seen = 0
-	room := rooms.Get().(*room)
-	defer rooms.Put(room) // it is written then, or never will be
+	buf := scratches.Get().(*scratch)
+	defer scratches.Put(buf) // it is written then, or never will be
 	r.begin(r.broker.id, c, version)
-	r.encode(room)
+	r.encode(buf)
 	r.broker.hand = nil
 	if len(r.batches) == 0 {
 		if r.cfg.Producer.RequiredAcks != AcksNone {
@@ -79,12 +79,12 @@ func (r *request) fail(batches []*batch, err error) {
 }
 
 // encode finishes the batches and adds them to the request, the partitions of a topic together. A
-// batch that cannot be finished fails by itself. The deferred ones lie in room.
-func (r *request) encode(room *room) {
+// batch that cannot be finished fails by itself. The deferred ones lie in s.
+func (r *request) encode(s *scratch) {
 	sortByTopic(r.batches)
-	room.reserve(r.batches)
+	s.reserve(r.batches)
 	for i, b := range r.batches {
-		if data, ok := r.finish(b, room); ok {
+		if data, ok := r.finish(b, s); ok {
 			r.add(b.p.topic, b.p.number, b, data)
 		} else {
 			r.batches[i] = nil // it has its outcome, or two others took its place
@@ -94,9 +94,9 @@ func (r *request) encode(room *room) {
 }
 
 // finish completes a batch. One that is too large is split before a broker refuses it.
-func (r *request) finish(b *batch, room *room) (data []byte, ok bool) {
+func (r *request) finish(b *batch, s *scratch) (data []byte, ok bool) {
 	cfg := &r.broker.producer.cfg.Producer
-	data, err := b.finish(r.broker.compressor, room)
+	data, err := b.finish(r.broker.compressor, s)
 	if err == nil && b.attempts == 0 {
 		err = b.checkFinished(cfg, b.p.size)
 	}
@@ -104,7 +104,7 @@ func (r *request) finish(b *batch, room *room) (data []byte, ok bool) {
 		return data, true
 	}
 	var large *MessageTooLargeError
-	if errors.As(err, &large) && b.count() > 1 {
+	if errors.As(err, &large) && b.builder.Count() > 1 {
 		b.p.halve(b)
 		return nil, false
 	}

@@ -18,6 +18,8 @@ type Header struct {
 // ErrEmpty is the error of finishing a batch without records, which brokers refuse.
 var ErrEmpty = errors.New("record: batch has no records")
 
+var errPlanned = errors.New("record: the batch's records were planned, not encoded")
+
 // Attributes are the fields of a batch that the producer, not the records, decide. Zero is a
 // valid producer id: start from [NoProducer] when the producer is not idempotent.
 type Attributes struct {
@@ -44,6 +46,7 @@ type Builder struct {
 	first, max int64
 	count      int32
 	compressed bool
+	planned    int // bytes of records that are counted and not in buf; see Plan
 
 	sum    uint32 // of the records up to summed, a place in buf; see Sum
 	summed int
@@ -101,6 +104,15 @@ func (b *Builder) Append(timestampMs int64, key, value []byte, headers []Header)
 	b.count++
 }
 
+// Plan counts one message as the next record without encoding it, or looking at a byte of its key and
+// value: Len, Count and SizeWith are what they would be after Append. A builder that plans has nothing
+// but these to give until Reset; another one encodes the batch later, from the same first timestamp and
+// the same messages.
+func (b *Builder) Plan(timestampMs int64, key, value []byte, headers []Header) {
+	b.planned += b.recordSize(timestampMs, key, value, headers)
+	b.count++
+}
+
 // Sum takes the records so far into the checksum, while they are still in the processor's cache, if
 // they are at least least bytes: by the time a large batch is finished its first ones are not any
 // more. Finish has to put the pieces together then, which takes as long as the checksum of some
@@ -150,12 +162,12 @@ func putHeaders(dst []byte, i int, headers []Header) {
 
 // SizeWith is the exact size in bytes of the uncompressed batch if this message were appended.
 func (b *Builder) SizeWith(timestampMs int64, key, value []byte, headers []Header) int {
-	return max(len(b.buf), HeaderSize) + wholeSize(timestampMs-b.first, b.count, key, value, headers)
+	return b.Len() + b.recordSize(timestampMs, key, value, headers)
 }
 
-// wholeSize is the size of a whole record, its length field included.
-func wholeSize(timestampDelta int64, offsetDelta int32, key, value []byte, headers []Header) int {
-	body := bodySize(zigzag(timestampDelta), uint64(uint32(offsetDelta))<<1, key, value) + headersSize(headers)
+// recordSize is the size of a message as the next record, the record's length field included.
+func (b *Builder) recordSize(timestampMs int64, key, value []byte, headers []Header) int {
+	body := bodySize(zigzag(timestampMs-b.first), uint64(uint32(b.count))<<1, key, value) + headersSize(headers)
 	return uvarintLen(zigzagLen(body)) + body
 }
 
@@ -170,7 +182,7 @@ func SizeUpperBound(key, value []byte, headers []Header) int {
 }
 
 // Len is the size in bytes of the uncompressed batch so far; HeaderSize when empty.
-func (b *Builder) Len() int { return max(len(b.buf), HeaderSize) }
+func (b *Builder) Len() int { return max(len(b.buf), HeaderSize) + b.planned }
 
 // Count is the number of records so far.
 func (b *Builder) Count() int { return int(b.count) }
@@ -194,6 +206,9 @@ func (b *Builder) Finish(c *Compressor, a Attributes) (batch []byte, err error) 
 	b.compressed = false
 	if b.count <= 0 {
 		return nil, ErrEmpty
+	}
+	if b.planned > 0 {
+		return nil, errPlanned
 	}
 	if int64(len(b.buf)) > math.MaxInt32 {
 		return nil, &TooLargeError{Codec: None, Size: int64(len(b.buf)), Limit: math.MaxInt32}
