@@ -71,9 +71,7 @@ func readAll[T any](p *channelProducer, from <-chan T, split func(T) (*client.Pr
 		n := 0
 		add := func(v T) {
 			m, err := split(v)
-			if errors.Is(err, client.ErrTransactionFailed) {
-				p.failed.CompareAndSwap(nil, &err)
-			}
+			p.notice(err)
 			s := m.Metadata.(*slot)
 			s.Accepted = max(s.Accepted, s.roomAt.Load())
 			unknown, err := outcomeOf(err)
@@ -88,6 +86,15 @@ func readAll[T any](p *channelProducer, from <-chan T, split func(T) (*client.Pr
 		case p.read <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// notice keeps the first failure of the open transaction. Its argument is its own: the caller's variable
+// goes on to change.
+func (p *channelProducer) notice(err error) {
+	if err != nil && errors.Is(err, client.ErrTransactionFailed) {
+		failure := err // so that only this one is allocated
+		p.failed.CompareAndSwap(nil, &failure)
 	}
 }
 
