@@ -15,7 +15,8 @@
 //     was stolen). It says nothing about the rate, and is made once more.
 //   - A probe fails by chance: when every probe since has held and they have come up to it, it is
 //     made once more before it is believed.
-//   - A probe holds by chance: the hold run does not, and is made again a little below.
+//   - A probe holds by chance: the hold run does not, and is made again a little below, then
+//     further below each time; the bounds of the figure say how far.
 //
 // Judge says what came of a run.
 package capacity

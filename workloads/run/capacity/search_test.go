@@ -211,7 +211,7 @@ func TestSearchConfirmsByAHoldRun(t *testing.T) {
 		return soft(s)
 	})
 	require.Equal(t, capacity.Conclusion{Outcome: capacity.Unconfirmed}, all.Conclusion, "no figure without a hold run")
-	require.Equal(t, 4, all.holds)
+	require.Equal(t, 6, all.holds)
 
 	disturbed := 0
 	all = follow(t, capacity.New(capacity.Options{Start: 1000}), func(s capacity.Step) capacity.Answer {
@@ -272,7 +272,7 @@ func TestSearchProperty(t *testing.T) {
 			most = 12
 		}
 		require.LessOrEqual(t, all.probes, most)
-		require.LessOrEqual(t, all.holds, 4)
+		require.LessOrEqual(t, all.holds, 6)
 		for _, s := range all.steps {
 			require.False(t, o.Most > 0 && s.Rate > o.Most*(1+1e-3), "%v above %v", s.Rate, o.Most)
 		}

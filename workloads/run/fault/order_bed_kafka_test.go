@@ -33,13 +33,16 @@ type promise struct {
 	name       string
 	idempotent bool
 	inFlight   int
-	small      bool // the topic takes only small batches, so that larger ones are split (P25)
+	most       int  // bytes of the largest batch its topic takes, so that larger ones are split (P25); 0: as many as usual
+	long       bool // messages so long that the client encodes their batches when it sends them
 }
 
 var promises = []promise{
 	{name: "idempotent, 1 in flight", idempotent: true, inFlight: 1},
 	{name: "idempotent, 5 in flight", idempotent: true, inFlight: 5},
-	{name: "idempotent, 5 in flight, batches split", idempotent: true, inFlight: 5, small: true},
+	{name: "idempotent, 5 in flight, batches split", idempotent: true, inFlight: 5, most: 1000},
+	{name: "idempotent, 5 in flight, long messages", idempotent: true, inFlight: 5, long: true},
+	{name: "idempotent, 5 in flight, batches of long messages split", idempotent: true, inFlight: 5, long: true, most: 5000},
 	{name: "acks=all, 1 in flight", inFlight: 1},
 	{name: "acks=all, 5 in flight", inFlight: 5},
 }
@@ -82,9 +85,9 @@ func (b *realBed) newWriter(number int, p promise) *writer {
 	cfg.ChannelBufferSize = 1 << 16     // the rate stays what it is, whatever happens to a partition
 	// Short enough for requests to time out while a path is stalled.
 	cfg.Producer.Timeout, cfg.Net.ReadTimeout, cfg.Net.DialTimeout = 2*time.Second, 2*time.Second, 5*time.Second
-	if p.small {
+	if p.most > 0 {
 		cfg.Producer.Flush.MaxMessages = 0
-		config["max.message.bytes"] = "1000"
+		config["max.message.bytes"] = strconv.Itoa(p.most)
 	}
 	w.topic = b.topic(orderPartitions, config)
 	var err error
@@ -100,7 +103,11 @@ func (b *realBed) newWriter(number int, p promise) *writer {
 
 // text is the value of message n: whose it is, its number, and bytes that follow from both.
 func (w *writer) text(n int64) string {
-	return fmt.Sprintf("%d|%d|%s", w.number, n, strings.Repeat(strconv.FormatInt(n%97+10, 36), 20))
+	times := 20
+	if w.long {
+		times = 600
+	}
+	return fmt.Sprintf("%d|%d|%s", w.number, n, strings.Repeat(strconv.FormatInt(n%97+10, 36), times))
 }
 
 // write hands over what has become due, every few milliseconds, until ctx ends.
