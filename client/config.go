@@ -34,7 +34,7 @@ type Config struct {
 
 // NetConfig are the settings of broker connections.
 type NetConfig struct {
-	MaxOpenRequests  int           `key:"maxOpenRequests" doc:"Requests in flight on one connection. With an idempotent producer at most 5."`
+	MaxOpenRequests  int           `key:"maxOpenRequests" unit:"requests" doc:"Requests in flight on one connection. With an idempotent producer at most 5."`
 	DialTimeout      time.Duration `key:"dialTimeout" doc:"Longest time to open a connection: TCP, TLS, version negotiation and authentication together."`
 	RequestTimeout   time.Duration `key:"requestTimeout" doc:"Longest wait for the answer to a request, beyond what the request itself lets the broker wait. The connection is given up when it passes. 0: as readTimeout."`
 	ReadTimeout      time.Duration `key:"readTimeout" doc:"Longest time for the rest of an answer once it has begun to arrive. The connection is given up when it passes."`
@@ -75,7 +75,7 @@ type MetadataConfig struct {
 
 // RetryConfig says how often and how fast something is tried again.
 type RetryConfig struct {
-	Max        int           `key:"max" doc:"Attempts after the first."`
+	Max        int           `key:"max" unit:"attempts" doc:"Attempts after the first."`
 	Backoff    time.Duration `key:"backoff" doc:"Wait before the second attempt; it doubles with each further one, up to maxBackoff."`
 	MaxBackoff time.Duration `key:"maxBackoff" doc:"Longest wait between two attempts."`
 
@@ -133,15 +133,15 @@ func (t *TransactionConfig) id() *string {
 // FlushConfig says when a broker's collected messages are sent: when any of the triggers that
 // are set fires, or, with none set, as soon as the connection can take a request.
 type FlushConfig struct {
-	Messages    int           `key:"messages" doc:"Send when a broker's batches hold this many messages. 0: not a trigger."`
+	Messages    int           `key:"messages" unit:"messages" doc:"Send when a broker's batches hold this many messages. 0: not a trigger."`
 	Bytes       int           `key:"bytes" unit:"bytes" doc:"Send when a broker's batches hold this many bytes. 0: not a trigger."`
 	Frequency   time.Duration `key:"frequency" doc:"Send when the oldest message waiting is this old. 0: not a trigger."`
-	MaxMessages int           `key:"maxMessages" doc:"Most messages in one batch. 0: as many as fit maxMessageBytes."`
+	MaxMessages int           `key:"maxMessages" unit:"messages" doc:"Most messages in one batch. 0: as many as fit maxMessageBytes."`
 }
 
 // BufferConfig bounds what a producer holds from acceptance to outcome, over all partitions.
 type BufferConfig struct {
-	Messages int `key:"messages" doc:"Most messages accepted and not decided (in the channel form: not read)."`
+	Messages int `key:"messages" unit:"messages" doc:"Most messages accepted and not decided (in the channel form: not read)."`
 	Bytes    int `key:"bytes" unit:"bytes" doc:"Most key and value bytes accepted and not decided. 0: no bound of its own."`
 }
 

@@ -30,7 +30,7 @@ type Definition struct {
 
 	Design Design `key:"design"`
 
-	Repeat     int      `key:"repeat" doc:"Executions of every point, interleaved in random order within blocks."`
+	Repeat     int      `key:"repeat" unit:"executions" doc:"Executions of every point, interleaved in random order within blocks."`
 	Thresholds []string `key:"thresholds" doc:"Conditions on every run's figures, e.g. 'response.p99<20ms', 'errors<0.1%', 'lost=0'. A broken one ends kbench with exit code 3."`
 
 	// Sweep maps a client or workload key, or a whole section, to the values it takes; Design says which
@@ -72,7 +72,7 @@ type Chosen []settings.Assignment
 // Design says which combinations of a sweep's values are run.
 type Design struct {
 	Kind   string `key:"kind" enum:"matrix,oneFactor,sample" doc:"Which combinations of the sweep's values are points. matrix: all. oneFactor: the first value of every key, then each other value of one key at a time. sample: design.points of all, drawn by the seed; those that make no sense are named and others drawn in their place."`
-	Points int    `key:"points" doc:"sample: number of points to run."`
+	Points int    `key:"points" unit:"points" doc:"sample: number of points to run."`
 }
 
 // Kinds of designs.
@@ -86,9 +86,9 @@ const (
 type Topics struct {
 	Name              string            `key:"name" doc:"An existing topic to use as it is; it is neither created nor deleted. Empty: topics are made for the run and deleted after it."`
 	Include           string            `key:"include" doc:"For runs that only consume, in place of name: a regular expression (RE2) that the whole names of existing topics match. Kafka's internal topics, whose names begin with two underscores, are left out."`
-	Count             int               `key:"count" doc:"Number of topics made for the run."`
-	Partitions        int               `key:"partitions" doc:"Partitions of each topic made."`
-	ReplicationFactor int               `key:"replicationFactor" doc:"Replicas of each partition; 0 means as many as there are brokers, 3 at most."`
+	Count             int               `key:"count" unit:"topics" doc:"Number of topics made for the run."`
+	Partitions        int               `key:"partitions" unit:"partitions" doc:"Partitions of each topic made."`
+	ReplicationFactor int               `key:"replicationFactor" unit:"replicas" doc:"Replicas of each partition; 0 means as many as there are brokers, 3 at most."`
 	Config            map[string]string `key:"config" doc:"Topic configuration by Kafka's own names, e.g. min.insync.replicas."`
 	Keep              bool              `key:"keep" doc:"Leave the topics made for the run in place after it."`
 }
@@ -106,7 +106,7 @@ func (t *Topics) Pattern() (*regexp.Regexp, error) {
 
 // Producers is the producing side of the load.
 type Producers struct {
-	Count int `key:"count" doc:"Producer instances; 0 for a run that only consumes."`
+	Count int `key:"count" unit:"producers" doc:"Producer instances; 0 for a run that only consumes."`
 	// Rate is messages per second over all producers together; 0 means as fast as the bounds
 	// allow (closed loop).
 	Rate float64 `key:"rate" unit:"messages/s" doc:"Messages a second over all producers together (or of each, by rateOf). 0: closed loop, as fast as the client's bounds allow; then there are no due times and no response series."`
@@ -114,7 +114,7 @@ type Producers struct {
 	RateOf   string   `key:"rateOf" enum:"all,each" doc:"Whose the rate and the schedule's other rates and times are. all: of all producers together, dealt out in turn so that they are even. each: of every producer; the rate of all is that times producers.count."`
 	Schedule Schedule `key:"schedule"`
 	// Messages ends the measured phase after that many messages; 0 means by Phases.Duration.
-	Messages        int64  `key:"messages" doc:"Messages in all after which the measured phase ends; 0: by phases.duration alone."`
+	Messages        int64  `key:"messages" unit:"messages" doc:"Messages in all after which the measured phase ends; 0: by phases.duration alone."`
 	ShareConnection bool   `key:"shareConnection" doc:"All producers share one client and its connections, instead of one each."`
 	Form            string `key:"form" enum:"callback,channels,sync,batch" doc:"Which form of the client sends. callback: asynchronous, outcomes by callback. channels: the same through the channels Input, Successes and Errors. sync: one message at a time per producer. batch: what is due goes as one list, by the batch producer; producer.batch.async is its mode."`
 	Await           string `key:"await" enum:"acked,received" doc:"What a producer of form sync waits for before its next message. acked: the acknowledgement. received: that every group of consumers has it as well, within phases.drain: one message at a time from end to end."`
@@ -131,7 +131,7 @@ type Transactions struct {
 	Every    time.Duration `key:"every" doc:"Send in transactions, and commit each when it has been open for so long. Needs producer.idempotent. Every producer has a transactional id of its own: producer.transaction.id as it is for a single producer, with -0, -1, … behind it for several, made up for the run when it is empty. 0: not by time."`
 	Messages int64         `key:"messages" unit:"messages" doc:"Send in transactions, and commit each with so many messages of a producer. 0: not by their number."`
 	// AbortShare is from 0 to 1, evenly spread.
-	AbortShare float64 `key:"abortShare" doc:"Share of the transactions that are aborted at their end in place of being committed, from 0 to 1, evenly spread."`
+	AbortShare float64 `key:"abortShare" unit:"share" doc:"Share of the transactions that are aborted at their end in place of being committed, from 0 to 1, evenly spread."`
 }
 
 // On says whether producers send in transactions.
@@ -152,8 +152,8 @@ type Schedule struct {
 
 // Consumers is the consuming side of the load.
 type Consumers struct {
-	Count  int    `key:"count" doc:"Reader instances in each group, among which the partitions are shared out. 0 for none."`
-	Groups int    `key:"groups" doc:"Groups of readers, each of which reads everything: fan-out. Lost, duplicated and reordered messages are looked for in each."`
+	Count  int    `key:"count" unit:"readers" doc:"Reader instances in each group, among which the partitions are shared out. 0 for none."`
+	Groups int    `key:"groups" unit:"groups" doc:"Groups of readers, each of which reads everything: fan-out. Lost, duplicated and reordered messages are looked for in each."`
 	Group  string `key:"group" doc:"mode group: a group of this name, which goes on from what it has committed and is not deleted after the run. Empty: groups of the run's own."`
 	Mode   string `key:"mode" enum:"partition,group" doc:"How readers get their partitions. partition: dealt out once, without a group on the cluster. group: as members of a consumer group, by the settings consumer.group.*."`
 	Form   string `key:"form" enum:"batch,message" doc:"Which form of the reader receives: FetchBatch or one FetchMessage a message."`
@@ -171,7 +171,7 @@ type Payload struct {
 	Kind            string  `key:"kind" enum:"random,lines,template,json" doc:"What values are made of. random: random bytes and filler, by size and compressibility. lines: the values in file, between delimiters. template: a text with generators in it. json: an object of fields with types."`
 	Size            int     `key:"size" unit:"bytes" doc:"random: size of every value; with sizes.kind normal their mean."`
 	Sizes           Sizes   `key:"sizes"`
-	Compressibility float64 `key:"compressibility" doc:"random: share of a value that compresses away, from 0 (random) to 0.95."`
+	Compressibility float64 `key:"compressibility" unit:"share" doc:"random: share of a value that compresses away, from 0 (random) to 0.95."`
 	// File is where lines or a template stand.
 	File      string `key:"file" doc:"lines: the file that holds the values. template: the file that holds the template, in place of template. In a workload file the path is relative to it, on the command line and in a sweep to the working directory."`
 	Delimiter string `key:"delimiter" doc:"lines: what stands between two values, as it is, not a pattern; in double quotes YAML knows \\n and \\t. Nothing after the last one is no value; an empty one elsewhere is."`
@@ -200,7 +200,7 @@ type Sizes struct {
 type Keys struct {
 	Kind string  `key:"kind" enum:"none,sequential,uniform,zipf" doc:"How the key of a message is chosen."`
 	Size int     `key:"size" unit:"bytes" doc:"Size of every key, decimal digits with zeros in front; 0: as many digits as the number has."`
-	N    int64   `key:"n" doc:"Number of different keys."`
+	N    int64   `key:"n" unit:"keys" doc:"Number of different keys."`
 	Skew float64 `key:"skew" doc:"zipf: the exponent s, above 0."`
 	File string  `key:"file" doc:"A file of keys, one a line, in place of size and n; kind says how often each is chosen, with zipf the first most often. Paths as for payload.file."`
 }
@@ -227,14 +227,14 @@ type Record struct {
 
 // Validity are the limits of the verdict.
 type Validity struct {
-	MinRateShare     float64       `key:"minRateShare" doc:"Achieved share of the asked rate below which a run is invalid."`
+	MinRateShare     float64       `key:"minRateShare" unit:"share" doc:"Achieved share of the asked rate below which a run is invalid."`
 	MaxLateness      time.Duration `key:"maxLateness" doc:"Pacer lateness p99 that is always allowed."`
-	MaxLatenessShare float64       `key:"maxLatenessShare" doc:"Pacer lateness p99 allowed as a share of response p99."`
-	MaxCPUShare      float64       `key:"maxCpuShare" doc:"Share of the CPU it may use above which the generator is too busy."`
-	MaxStolenShare   float64       `key:"maxStolenShare" doc:"Share of CPU time stolen by the hypervisor above which a run is invalid."`
+	MaxLatenessShare float64       `key:"maxLatenessShare" unit:"share" doc:"Pacer lateness p99 allowed as a share of response p99."`
+	MaxCPUShare      float64       `key:"maxCpuShare" unit:"share" doc:"Share of the CPU it may use above which the generator is too busy."`
+	MaxStolenShare   float64       `key:"maxStolenShare" unit:"share" doc:"Share of CPU time stolen by the hypervisor above which a run is invalid."`
 	MaxPause         time.Duration `key:"maxPause" doc:"Longest pause of the generator itself that is allowed."`
-	MaxGCPauseShare  float64       `key:"maxGcPauseShare" doc:"Longest pause of the generator's garbage collector that is allowed, as a share of response p99 (of service p99 without a rate). One of maxLateness always is. 0: any."`
-	MaxHostCPUShare  float64       `key:"maxHostCpuShare" doc:"Share of all the machine's CPU in use above which a run is warned of: generator and, on the same machine, brokers wait for processors then. 0: never."`
+	MaxGCPauseShare  float64       `key:"maxGcPauseShare" unit:"share" doc:"Longest pause of the generator's garbage collector that is allowed, as a share of response p99 (of service p99 without a rate). One of maxLateness always is. 0: any."`
+	MaxHostCPUShare  float64       `key:"maxHostCpuShare" unit:"share" doc:"Share of all the machine's CPU in use above which a run is warned of: generator and, on the same machine, brokers wait for processors then. 0: never."`
 }
 
 // Length is that of the measured phase; 0 when only a number of messages or a file of times ends it.

@@ -88,7 +88,10 @@ func (o object) schema() map[string]any {
 func fieldSchema(f settings.Field) map[string]any {
 	out := typeSchema(f.Type, f.Unit)
 	doc := f.Doc
-	if f.Unit != "" {
+	switch {
+	case f.Type == "duration":
+		doc = strings.TrimSpace(doc + " A duration with its unit, e.g. 5ms, 10s or 1m30s.")
+	case f.Unit != "":
 		doc = strings.TrimSpace(doc + " Unit: " + f.Unit + ".")
 	}
 	if doc != "" {

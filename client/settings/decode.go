@@ -76,6 +76,8 @@ func unitExample(unit string) string {
 		return " of bytes, e.g. 65536 or 64KiB,"
 	case strings.HasPrefix(unit, "messages"):
 		return " of " + unit + ", e.g. 20000 or 20k,"
+	case unit == "share":
+		return " as a share, e.g. 0.05,"
 	case unit != "":
 		return " of " + unit
 	}

@@ -14,7 +14,7 @@ import (
 type Field struct {
 	Key     string // dotted: "producer.flush.messages"
 	Type    string // "string", "bool", "int", "number", "duration", "text", "text or mapping", "list of …" or "map"
-	Unit    string // of numbers: "bytes", "messages/s", …; decides which suffixes are accepted
+	Unit    string // of numbers: "bytes", "messages/s", "share" (1 is all), …; decides which suffixes are accepted
 	Doc     string
 	Default string // the prototype's value in YAML's flow form; empty for a secret
 	Enum    []string
