@@ -30,7 +30,7 @@ func shards(t *testing.T, more ...string) string {
 func TestMergeJoinsShards(t *testing.T) {
 	t.Parallel()
 	dir := shards(t)
-	e := kbenchIn(t, dir, "merge", "all", "a", "b")
+	e := kbenchIn(t, dir, "merge", "a", "b", "--out", "all")
 	a, b, all := loadResult(t, filepath.Join(dir, "a")), loadResult(t, filepath.Join(dir, "b")), loadResult(t, filepath.Join(dir, "all"))
 	one, two, run := a.Points[0].Runs[0], b.Points[0].Runs[0], all.Points[0].Runs[0]
 	require.Equal(t, one.Counts.Acked+two.Counts.Acked, run.Counts.Acked)
@@ -52,13 +52,13 @@ func TestMergeJoinsShards(t *testing.T) {
 	e.requireCode(t, codeUsage)
 	require.Contains(t, e.err, "was merged itself; name its shards")
 	require.NoDirExists(t, filepath.Join(dir, "again"), "nothing is left of it")
-	e = kbenchIn(t, dir, "merge", "all", "a", "b")
+	e = kbenchIn(t, dir, "merge", "a", "b", "--out", "all")
 	e.requireCode(t, codeUsage)
 	require.Contains(t, e.err, "is not empty")
+	mergedByPlace(t, dir, run)
 	e = kbenchIn(t, dir, "merge", "x", "a", "nowhere")
 	e.requireCode(t, codeUsage)
 	require.Contains(t, e.err, "cannot open the result directory")
-	kbenchIn(t, dir, "merge", "x", "a").requireCode(t, codeUsage)
 
 	text, err := os.ReadFile(filepath.Join(dir, "b", results.FileName))
 	require.NoError(t, err)
@@ -66,4 +66,28 @@ func TestMergeJoinsShards(t *testing.T) {
 	e = kbenchIn(t, dir, "merge", "x", "a", "b")
 	e.requireCode(t, codeUsage)
 	require.Contains(t, e.err, "their workloads differ")
+}
+
+// mergedByPlace: the new directory may come first, without --out; what cannot be meant is said.
+func mergedByPlace(t *testing.T, dir string, run results.Run) {
+	t.Helper()
+	kbenchIn(t, dir, "merge", "placed", "a", "b", "-q")
+	placed := loadResult(t, filepath.Join(dir, "placed")).Points[0].Runs[0]
+	require.Equal(t, run.Counts, placed.Counts)
+	require.Equal(t, run.Series, placed.Series)
+	for about, row := range map[string]struct {
+		args []string
+		want string
+	}{
+		"one result":                    {[]string{"a", "--out", "x"}, "merge needs at least two results and a new directory: kbench merge A B --out DIR"},
+		"a place and one result":        {[]string{"x", "a"}, "merge needs at least two results"},
+		"results and no place":          {[]string{"a", "b"}, "kbench merge A B --out DIR"},
+		"a result where the place goes": {[]string{"a", "b", "placed"}, "a is a result, and the first argument is the new directory; name that with --out: kbench merge a b placed --out DIR"},
+		"a place by both":               {[]string{"y", "a", "b", "--out", "x"}, "y is no result, and the new directory is x already: with --out every argument is a result"},
+	} {
+		e := kbenchIn(t, dir, append([]string{"merge"}, row.args...)...)
+		e.requireCode(t, codeUsage)
+		e.requireOneLine(t, row.want)
+		require.NoDirExists(t, filepath.Join(dir, "x"), about)
+	}
 }

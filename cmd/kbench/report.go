@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +15,9 @@ import (
 )
 
 const reportLong = `Draw the report of a result again: report.html, report.md and plots/ in its directory. With
-several results, draw one report over all of them into --out; their points are named after
-their directories, with as much of the path as it takes to tell them apart.
+several results, draw one report over all of them into --out, or a new folder
+kbench-results/report-TIME; their points are named after their directories, with as much of the
+path as it takes to tell them apart. Where the report went is printed.
 
 With --format nothing is drawn: the figures are printed as text for the terminal, md for a pull
 request, json (the content of result.json), or bench, the text of Go benchmarks that benchstat
@@ -30,6 +32,7 @@ func newReportCommand() *cobra.Command {
 		Short: "Draw the report again; several results in one report",
 		Long:  reportLong,
 		Example: `  kbench report kbench-results/quick-20260102T030405Z
+  kbench report before after
   kbench report before after --out compared
   kbench report before after --format bench | benchstat -col /side -
   kbench report --schema`,
@@ -55,7 +58,7 @@ func newReportCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&o.out, "out", "", "where the report over several results goes")
+	cmd.Flags().StringVar(&o.out, "out", "", "where the report goes (default the result's own directory; of several results kbench-results/report-TIME)")
 	cmd.Flags().StringVar(&o.format, "format", "", "print instead of drawing: text, md, json or bench (Go benchmark text)")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of result.json")
 	return cmd
@@ -160,9 +163,6 @@ func holdsResult(path string) bool {
 
 // drawReport draws and returns the folder it drew into.
 func drawReport(args []string, out string) (string, error) {
-	if len(args) > 1 && out == "" {
-		return "", usage(errors.New("say with --out where the report over several results goes"))
-	}
 	if out != "" && holdsResult(out) {
 		return "", usage(fmt.Errorf("--out %s is a result itself; give the report over several results a place of its own", out))
 	}
@@ -173,5 +173,18 @@ func drawReport(args []string, out string) (string, error) {
 	if len(args) == 1 && out == "" {
 		return several[0].Dir.Path(), report.Write(several[0].Dir, several[0].Result)
 	}
+	if out == "" {
+		out = freeFolder("report", time.Now())
+	}
 	return out, report.WriteSeveral(out, several)
+}
+
+// freeFolder names a folder that is not there yet, where results are by default.
+func freeFolder(name string, at time.Time) string {
+	path := results.DefaultDir(resultsFolder, name, at)
+	free := path
+	for n := 2; exists(free); n++ { // another was made in the same second
+		free = fmt.Sprintf("%s-%d", path, n)
+	}
+	return free
 }

@@ -142,9 +142,18 @@ func redraw(t *testing.T, dir string) {
 	require.Contains(t, string(text), "there")
 	require.Contains(t, string(text), "here")
 
-	e = kbenchIn(t, dir, "report", "here", "there")
-	e.requireCode(t, codeUsage)
-	e.requireOneLine(t, "--out")
+	for range 2 { // within a second, perhaps
+		e = kbenchIn(t, dir, "report", "here", "there")
+		e.requireCode(t, codeDone)
+		require.Regexp(t, `^report: kbench-results/report-[0-9TZ]+(-2)?/report\.html\n$`, e.out)
+		require.FileExists(t, filepath.Join(dir, strings.TrimSpace(strings.TrimPrefix(e.out, "report: "))))
+	}
+	drawn, err := filepath.Glob(filepath.Join(dir, resultsFolder, "report-*", "report.html"))
+	require.NoError(t, err)
+	require.Len(t, drawn, 2, "each in a folder of its own")
+	e = kbenchIn(t, dir, "report", "here", "nowhere")
+	e.requireCode(t, codeError)
+	e.requireOneLine(t, "nowhere")
 	e = kbenchIn(t, dir, "report", "here", "there", "--out", "here")
 	e.requireCode(t, codeUsage)
 	e.requireOneLine(t, "is a result itself")
@@ -208,7 +217,7 @@ func TestSweepSettingsAndRepeats(t *testing.T) {
 	text := string(r.Workload.Effective)
 	require.Regexp(t, `payload\.?.*64`, text)
 	require.Len(t, r.Points, 4)
-	orders := map[int]bool{}
+	orders, topics := map[int]bool{}, map[string]bool{}
 	for _, p := range r.Points {
 		require.Len(t, p.Runs, 2)
 		require.Contains(t, p.Settings, "producer.requiredAcks")
@@ -219,9 +228,12 @@ func TestSweepSettingsAndRepeats(t *testing.T) {
 			require.Equal(t, int64(300e6), run.ElapsedNs)
 			require.True(t, i == 0 || run.Repeat != p.Runs[0].Repeat)
 			orders[run.Order] = true
+			require.Len(t, run.Topics, 1)
+			topics[run.Topics[0].Name] = true
 		}
 	}
 	require.Len(t, orders, 8, "every run has a place of its own in the order")
+	require.Len(t, topics, 8, "and a fresh topic: %v", topics)
 	require.Equal(t, 8, strings.Count(e.err, "response p50"), "a line for each run")
 	require.Regexp(t, regexp.MustCompile(`\[8/8\] `), e.err)
 	requireSeededOrder(t, flags)
