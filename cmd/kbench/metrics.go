@@ -17,6 +17,7 @@ import (
 
 	"github.com/kbench/kbench/client"
 	"github.com/kbench/kbench/client/prom"
+	"github.com/kbench/kbench/results"
 	"github.com/kbench/kbench/workloads/run"
 )
 
@@ -103,7 +104,7 @@ func (e *exporter) close() {
 
 // runCollector shows how a run stands.
 type runCollector struct {
-	messages, inFlight, received, lag, target, phase *prometheus.Desc
+	messages, inFlight, received, lag, target, rate, latency, phase *prometheus.Desc
 
 	mu   sync.Mutex
 	told bool
@@ -120,6 +121,8 @@ func newRunCollector(labels prometheus.Labels) *runCollector {
 		received: desc("messages_received_total", "Messages that consumers received."),
 		lag:      desc("consumer_lag_messages", "Messages that consumers have not received; absent while not known."),
 		target:   desc("target_rate_messages_per_second", "Rate asked for; 0 in a closed loop."),
+		rate:     desc("rate_messages_per_second", "Messages acked a second of late (received, where nothing is produced)."),
+		latency:  desc("latency_seconds", "Latency of the messages decided in about the last second: series response, or service in a closed loop; absent without any.", "series", "percentile"),
 		phase:    desc("phase_info", "Where in its course the run is.", "phase"),
 	}
 }
@@ -132,7 +135,7 @@ func (c *runCollector) set(p run.Progress) {
 
 // Describe implements prometheus.Collector.
 func (c *runCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.messages, c.inFlight, c.received, c.lag, c.target, c.phase} {
+	for _, d := range []*prometheus.Desc{c.messages, c.inFlight, c.received, c.lag, c.target, c.rate, c.latency, c.phase} {
 		ch <- d
 	}
 }
@@ -150,11 +153,21 @@ func (c *runCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	put(c.messages, prometheus.CounterValue, float64(p.Acked), "acked")
 	put(c.messages, prometheus.CounterValue, float64(p.Failed), "failed")
+	put(c.messages, prometheus.CounterValue, float64(p.Unknown), "unknown")
 	put(c.inFlight, prometheus.GaugeValue, float64(p.InFlight))
 	put(c.received, prometheus.CounterValue, float64(p.Received))
 	if p.Lag >= 0 {
 		put(c.lag, prometheus.GaugeValue, float64(p.Lag))
 	}
 	put(c.target, prometheus.GaugeValue, p.TargetRate)
+	put(c.rate, prometheus.GaugeValue, p.Rate)
+	if p.P99 > 0 {
+		series := results.SeriesResponse
+		if p.TargetRate == 0 {
+			series = results.SeriesService
+		}
+		put(c.latency, prometheus.GaugeValue, p.P50.Seconds(), series, "50")
+		put(c.latency, prometheus.GaugeValue, p.P99.Seconds(), series, "99")
+	}
 	put(c.phase, prometheus.GaugeValue, 1, string(p.Phase))
 }

@@ -50,6 +50,8 @@ func TestMetricsAreServedWhileItRuns(t *testing.T) {
 	body := scrape(t, url, `phase="measure"`)
 	labels := `{outcome="acked",point="`
 	require.Positive(t, valueOf(t, body, "kbench_run_messages_total"+labels))
+	require.Zero(t, valueOf(t, body, `kbench_run_messages_total{outcome="unknown",point="`))
+	require.Positive(t, valueOf(t, body, `kbench_run_latency_seconds{percentile="99",point="`))
 	require.InDelta(t, 500, valueOf(t, body, "kbench_run_target_rate_messages_per_second"), 0.5)
 	require.Positive(t, valueOf(t, body, "go_goroutines"))
 	require.Regexp(t, `kbench_client_request_duration_seconds_bucket\{broker="0",point="[^"]*",repeat="[0-9]+",request="Produce",le="0.1"\} [1-9]`, body)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -90,38 +91,67 @@ func (l *lines) grow(by int) { l.runs += by }
 
 func (l *lines) end() {}
 
-// bar is for terminals: one line that is drawn over.
+// bar is for terminals: two rows that are drawn over, one with the point, a bar and the time left, one with
+// how the run stands.
 type bar struct {
 	w    io.Writer
 	runs int
+	name string
 	all  *mpb.Progress
 	over atomic.Pointer[mpb.Progress] // all, for Write
 	one  *mpb.Bar
-	text atomic.Value // string; read by the goroutine that draws
+	text atomic.Value // barText; read by the goroutine that draws
 	left remaining
 }
+
+// barText is what a bar shows of a run: how it stands, in a row of its own, and the time left.
+type barText struct{ figures, left string }
 
 func (b *bar) expect(runs int, whole time.Duration) { b.left.runs, b.left.expected = runs, whole }
 
 func (b *bar) begin(order int, p *plan.Point) {
 	b.stop()
 	b.left.begin(time.Now())
-	name := title(order, b.runs, p)
-	b.all = mpb.New(mpb.WithOutput(b.w), mpb.WithWidth(24), mpb.WithAutoRefresh())
+	b.name = title(order, b.runs, p)
+	name := strings.TrimSuffix(b.name, ": ")
+	b.all = mpb.New(mpb.WithOutput(b.w), mpb.WithWidth(barWidth), mpb.WithAutoRefresh())
 	b.over.Store(b.all)
-	b.text.Store(string(run.PhasePrepare))
+	b.text.Store(barText{figures: string(run.PhasePrepare)})
+	text := func() barText { return b.text.Load().(barText) }
 	b.one = b.all.New(0, mpb.BarStyle().Lbound("").Rbound("").Filler("━").Tip("━").Padding("─"),
 		mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return name })),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + b.text.Load().(string) })),
+		mpb.PrependDecorators(decor.Any(func(s decor.Statistics) string {
+			return clip(name, s.AvailableWidth-barWidth-len(text().left)-barGaps)
+		})),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return text().left })),
+		mpb.BarBtmExtender(mpb.BarFillerFunc(func(w io.Writer, s decor.Statistics) error {
+			_, err := fmt.Fprintln(w, clip(text().figures, s.AvailableWidth))
+			return err
+		})),
 	)
+}
+
+const (
+	barWidth = 24
+	barGaps  = 2 // columns before and behind the bar
+)
+
+// clip is text in as many columns.
+func clip(text string, columns int) string {
+	if runes := []rune(text); len(runes) > max(columns, 0) {
+		if columns < 1 {
+			return ""
+		}
+		return string(runes[:columns-1]) + "…"
+	}
+	return text
 }
 
 func (b *bar) update(p run.Progress) {
 	if b.one == nil {
 		return
 	}
-	b.text.Store(standing(p) + b.left.text(time.Now()))
+	b.text.Store(barText{figures: briefly(p), left: strings.TrimPrefix(b.left.text(time.Now()), ", ")})
 	if total := max(p.Total, p.Elapsed) + 1; total > 1 {
 		b.one.SetTotal(int64(total), false)
 		b.one.SetCurrent(int64(p.Elapsed))
@@ -132,7 +162,7 @@ func (b *bar) done(r *results.Run) {
 	b.stop()
 	b.left.finish(time.Now())
 	if b.runs != 1 {
-		_, _ = fmt.Fprintln(b.w, verdict(r))
+		_, _ = fmt.Fprintln(b.w, b.name+verdict(r))
 	}
 }
 
@@ -196,7 +226,45 @@ func standing(p run.Progress) string {
 	if p.Failed > 0 {
 		s += fmt.Sprintf(", %d failed", p.Failed)
 	}
+	if p.Unknown > 0 {
+		s += fmt.Sprintf(", %d unknown", p.Unknown)
+	}
 	return s
+}
+
+// briefly is how a run stands in the row of a terminal, in 80 columns.
+func briefly(p run.Progress) string {
+	s := string(p.Phase)
+	if p.Total > 0 {
+		s += fmt.Sprintf(" %s/%s", p.Elapsed.Round(time.Second), p.Total.Round(time.Second))
+	}
+	if p.Rate <= 0 && p.Acked == 0 {
+		return s
+	}
+	s += ", " + many(p.Rate) + "/s"
+	if p.TargetRate > 0 {
+		s += " of " + many(p.TargetRate)
+	}
+	s += fmt.Sprintf(", p50 %s, p99 %s", short(p.P50), short(p.P99))
+	if p.Lag >= 0 {
+		s += ", lag " + many(float64(p.Lag))
+	}
+	if n := p.Failed + p.Unknown; n > 0 {
+		s += ", errors " + many(float64(n))
+	}
+	return s
+}
+
+// many is a number in at most seven columns, as long as it is below a billion.
+func many(n float64) string {
+	const thousand, million = 1e3, 1e6
+	switch {
+	case n < 10*thousand:
+		return fmt.Sprintf("%.0f", n)
+	case n < million:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", n/thousand), ".0") + "k"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", n/million), ".0") + "M"
 }
 
 func short(d time.Duration) string {

@@ -159,7 +159,8 @@ func (k *keeper) progress(now time.Time) Progress {
 	for _, r := range k.recorders {
 		r.mu.Lock()
 		p.Acked += r.ackedEver
-		p.Failed += r.decided - r.ackedEver
+		p.Failed += r.failedEver
+		p.Unknown += r.unknownEver
 		r.mu.Unlock()
 	}
 	k.mu.Lock()

@@ -31,10 +31,10 @@ type Progress struct {
 	// P50 and P99 are of response (service in a closed loop), over about the last second, of
 	// the messages decided in it; 0 when there were none.
 	P50, P99 time.Duration
-	// Acked, Failed and Received count since the run began, warm-up included.
-	Acked, Failed, Received int64
-	InFlight                int64
-	Lag                     int64 // −1 when unknown or there are no consumers
+	// Acked, Failed, Unknown and Received count since the run began, warm-up included.
+	Acked, Failed, Unknown, Received int64
+	InFlight                         int64
+	Lag                              int64 // −1 when unknown or there are no consumers
 }
 
 // recent keeps what the recorders saw in about the last second.

@@ -27,6 +27,7 @@ type recorder struct {
 	decidedAt                int64 // the instants of that, added up; see flowTime
 	ackedInPhase, phaseBytes int64 // acked (or received) during the measured phase, whenever due
 	ackedEver                int64 // of every phase
+	failedEver, unknownEver  int64 // the same
 	measuredAcked            int64 // of the measured phase
 	firstFailure             error
 	lastAcked                int64 // latest instant a measured message was acked
@@ -108,6 +109,7 @@ func (r *recorder) since(m *Message) int64 {
 // tally keeps the counts that do not belong to a window.
 func (r *recorder) tally(ok, failed, bytes, acked int64) {
 	r.ackedEver += ok
+	r.failedEver += failed
 	r.liveAcked += ok
 	r.liveFailed += failed
 	if r.frame.measured(acked) && ok > 0 {
@@ -190,6 +192,7 @@ func (r *recorder) fail(c *cell, m *Message, at int64, measured bool) int64 {
 	refused := int64(1)
 	if m.Unknown {
 		refused = 0
+		r.unknownEver++
 		c.unknown++
 		c.at(slotUnknown).Record(at - r.since(m))
 	} else {
@@ -246,6 +249,7 @@ func (r *recorder) unknown(due, age int64) {
 	} else {
 		c = r.cell(r.frame.index(due))
 	}
+	r.unknownEver++
 	c.unknown++
 	c.at(slotUnknown).Record(age)
 	r.mu.Unlock()
