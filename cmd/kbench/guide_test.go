@@ -34,6 +34,27 @@ func blocksOf(t *testing.T, guide string) (found []block) {
 	return found
 }
 
+// handbooks are those guides of which every command is tried.
+var handbooks = []string{"workloads/README.md", "report/README.md"}
+
+// No command stands in a handbook without a remark that has it tried.
+func TestEveryCommandOfTheHandbooksIsTried(t *testing.T) {
+	for _, guide := range handbooks {
+		require.Contains(t, guides, guide)
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(guide)))
+		require.NoError(t, err)
+		tried := 0
+		for _, b := range blocksOf(t, guide) {
+			if b.kind != "file" {
+				tried++
+				require.Equal(t, 1, strings.Count(b.text, "$ "), "one command a block: %s", b.text)
+			}
+		}
+		require.Equal(t, strings.Count(string(text), "```console"), tried, "%s: each has <!-- test: … --> or <!-- refused: … --> before it", guide)
+		require.NotRegexp(t, "(?m)^```(sh|bash|shell|text)?$[^`]*^\\$ ", string(text), "a command in a block that is not tried")
+	}
+}
+
 // What a guide shows is what kbench does: the first word of each line of output, where it has
 // no digits, is in what the command prints.
 func TestGuidesShowWhatHappens(t *testing.T) {

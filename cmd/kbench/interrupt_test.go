@@ -247,7 +247,7 @@ func TestRunOnABrokerOfTheUsers(t *testing.T) {
 }
 
 // T9: a run that fails says why, keeps what was measured, and does not exit with 0.
-func TestEmbeddedBrokerThatDies(t *testing.T) {
+func TestT9EmbeddedBrokerThatDies(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), nil, long...)
 	p.says("measure")

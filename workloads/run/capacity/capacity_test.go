@@ -76,7 +76,7 @@ func measured(t *testing.T, o capacity.Options, d workloads.Definition, script s
 }
 
 // T6: the search converges and a hold run confirms what it finds.
-func TestCheck16CapacityOfAQueue(t *testing.T) {
+func TestT6CapacityOfAQueue(t *testing.T) {
 	d := workload(lengthOf(30*time.Second, 400*time.Millisecond), "response.p99<1s")
 	all := measured(t, capacity.Options{Start: 1000}, d, synthetic.Script{Latency: time.Millisecond, Capacity: 20_000})
 	require.Equal(t, capacity.Found, all.Outcome)
