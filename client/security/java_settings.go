@@ -165,7 +165,7 @@ func Translate(ps []Property, roles Role) (as []settings.Assignment, warnings []
 			problems = append(problems, unknownProperty(p))
 		case s.of&roles == 0 && !p.Lenient:
 			problems = append(problems, p.problem("is a setting of %s", map[Role]string{Producing: "producers", Consuming: "consumers"}[s.of]))
-		case s.of&roles == 0, strings.HasSuffix(p.Name, ".level") && p.Name != "compression."+codec+".level": // as Java does
+		case s.of&roles == 0, isLevel(p.Name) && p.Name != "compression."+codec+".level": // as Java does
 		case len(s.keys) == 0 && p.Lenient:
 			warnings = append(warnings, p.problem("is not used: %s", s.why).String())
 		case len(s.keys) == 0:
@@ -176,6 +176,11 @@ func Translate(ps []Property, roles Role) (as []settings.Assignment, warnings []
 		}
 	}
 	return as, warnings, problems
+}
+
+// isLevel: compression.gzip.level and its like, not isolation.level.
+func isLevel(name string) bool {
+	return strings.HasPrefix(name, "compression.") && strings.HasSuffix(name, ".level")
 }
 
 // assign gives the value to each of our keys.

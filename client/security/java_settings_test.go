@@ -27,6 +27,8 @@ func TestEverySettingOfKafkasClientsHasAMeaning(t *testing.T) {
 		for _, key := range s.keys {
 			require.Contains(t, ours, key, name)
 		}
+		as, _, problems := Translate([]Property{{Name: name, Value: "x", File: "--x"}}, s.of)
+		require.Equal(t, isLevel(name), len(as)+len(problems) == 0, "%s is not passed over", name)
 	}
 	for name := range javaClient {
 		require.Contains(t, javaNames, name, "a name that Kafka does not have")
@@ -46,6 +48,7 @@ func TestTranslate(t *testing.T) {
 		{"the last one counts", Producing, "acks=0 acks=1", "producer.requiredAcks=1", "", ""},
 		{"a setting of two of ours", Producing, "max.request.size=2097152", "producer.maxMessageBytes=2097152 producer.maxRequestBytes=2097152", "", ""},
 		{"the level of the codec in use", Producing, "compression.type=zstd compression.zstd.level=7 compression.gzip.level=3", "producer.compression=zstd producer.compressionLevel=7", "", ""},
+		{"the level of isolation, with no codec", Consuming, "isolation.level=read_committed", "consumer.isolationLevel=read_committed", "", ""},
 		{"a consumer's", Consuming, "group.id=g auto.offset.reset=latest enable.auto.commit=false fetch.max.wait.ms=0 group.protocol=CONSUMER",
 			"consumers.group=g consumers.from=run consumers.commit=none consumer.maxWait=0s consumer.group.protocol=consumer", "", ""},
 		{"assignors by their classes", Consuming, "partition.assignment.strategy=org.apache.kafka.clients.consumer.RangeAssignor,org.apache.kafka.clients.consumer.StickyAssignor", "consumer.group.balancers=range,sticky", "", ""},
