@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,36 +142,44 @@ func number(t *testing.T, v any) float64 {
 	return n
 }
 
-// --fetch-size bounds what one request brings of a partition, and --from-latest leaves out what is there already.
-func TestConsumeFromLatestInSmallFetches(t *testing.T) {
+// --fetch-size is what one request asks for of a partition, and --from-latest leaves out what is there already.
+func TestConsumeFromLatestByFetchSize(t *testing.T) {
 	t.Parallel()
 	c, brokers := keptTopic(t, "orders")
+	var mu sync.Mutex
+	asked := map[int32]bool{}
+	c.Observe(int16(kmsg.Fetch), func(_ int32, request kmsg.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, topic := range request.(*kmsg.FetchRequest).Topics {
+			for _, p := range topic.Partitions {
+				asked[p.PartitionMaxBytes] = true
+			}
+		}
+	})
 	dir := t.TempDir()
 	send := func(n, out string) {
-		kbenchIn(t, dir, args("produce", "--topic", "orders", "--num-records", n, "--record-size", "1000", "--throughput", "-1", "--command-property", "batch.size=1000",
-			"-b", brokers, carefree, "--out", out)...).requireCode(t, codeDone)
+		kbenchIn(t, dir, args("produce", "--topic", "orders", "--num-records", n, "--record-size", "1000", "--throughput", "-1", "-b", brokers, carefree, "--out", out)...).requireCode(t, codeDone)
 	}
 	send("600", "before")
 	consume := args("consume", "--topic", "orders", "-b", brokers, "--hide-header", carefree)
-	fetches := func(more ...string) (ending, int64) {
-		before := c.Requests(int16(kmsg.Fetch))
-		e := kbenchIn(t, dir, args(consume, more)...)
-		return e, c.Requests(int16(kmsg.Fetch)) - before
+	for _, row := range []struct {
+		flags []string
+		want  int32
+	}{{nil, 1 << 20}, {args("--fetch-size", "3000"), 3000}} {
+		mu.Lock()
+		clear(asked)
+		mu.Unlock()
+		kbenchIn(t, dir, args(consume, "--num-records", "600", row.flags, "--out", fmt.Sprint(row.want))...).requireCode(t, codeDone)
+		mu.Lock()
+		require.Equal(t, map[int32]bool{row.want: true}, asked)
+		mu.Unlock()
 	}
-	large, few := fetches("--num-records", "600", "--out", "large")
-	small, many := fetches("--num-records", "600", "--fetch-size", "3000", "--out", "small")
-	large.requireCode(t, codeDone)
-	small.requireCode(t, codeDone)
-	require.EqualValues(t, 3000, number(t, loadResult(t, filepath.Join(dir, "small")).Settings["consumer.maxPartitionBytes"]))
-	require.EqualValues(t, 1<<20, number(t, loadResult(t, filepath.Join(dir, "large")).Settings["consumer.maxPartitionBytes"]))
-	require.Greater(t, many, few+20, "600 KB in portions of 3 KB a partition")
-
 	before := c.Requests(int16(kmsg.Fetch))
 	p := start(t, dir, nil, args(consume, "--num-records", "50", "--from-latest", "--timeout", "110000", "--out", "latest")...)
 	arrives(t, c, kmsg.Fetch, before+1)
 	send("50", "after")
-	e := p.wait()
-	e.requireCode(t, codeDone)
+	p.wait().requireCode(t, codeDone)
 	run := loadResult(t, filepath.Join(dir, "latest")).Points[0].Runs[0]
 	require.EqualValues(t, 50, run.Counts.Received, "none of the 600 before")
 	require.EqualValues(t, 50, run.Series[results.SeriesE2E].Count, "all are younger than the run")
