@@ -21,12 +21,12 @@ import (
 	"github.com/kbench/kbench/workloads/run/kafka/kafkatest"
 )
 
-// steady are the figures of a tool's line about its steady state.
-type steady struct{ records, perSecond, mean, most, p50, p95, p99, p999 float64 }
+// steadyState are the figures of a tool's line about its steady state.
+type steadyState struct{ records, perSecond, mean, most, p50, p95, p99, p999 float64 }
 
 var steadyLine = regexp.MustCompile(`(?m)^(\d+) steady state records sent, ([0-9.]+) records/sec \([0-9.]+ MB/sec\), ([0-9.]+) ms avg latency, ([0-9.]+) ms max latency, (\d+) ms 50th, (\d+) ms 95th, (\d+) ms 99th, (\d+) ms 99\.9th\.$`)
 
-func steadyOf(t *testing.T, out string) steady {
+func steadyOf(t *testing.T, out string) steadyState {
 	t.Helper()
 	found := steadyLine.FindStringSubmatch(out)
 	require.NotNil(t, found, out)
@@ -36,11 +36,11 @@ func steadyOf(t *testing.T, out string) steady {
 		n[i], err = strconv.ParseFloat(text, 64)
 		require.NoError(t, err)
 	}
-	return steady{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]}
+	return steadyState{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]}
 }
 
 // median is that of a figure over rounds.
-func median(rounds []steady, figure func(steady) float64) float64 {
+func median(rounds []steadyState, figure func(steadyState) float64) float64 {
 	var values []float64
 	for _, r := range rounds {
 		values = append(values, figure(r))
@@ -71,7 +71,7 @@ func TestKafkaProducerToolSaysTheSame(t *testing.T) {
 		return args("--topic", topic, "--num-records", strconv.Itoa(records), "--warmup-records", strconv.Itoa(warmUp), "--record-size", "100", "--throughput", "2000",
 			"--bootstrap-server", brokers, "--command-property", "acks=all", "linger.ms=5", "batch.size=16384")
 	}
-	var theirs, ours []steady
+	var theirs, ours []steadyState
 	for round := range rounds {
 		topic := fmt.Sprintf("kbench-cross-%d-%d", time.Now().UnixNano(), round)
 		java := func() {
@@ -90,15 +90,15 @@ func TestKafkaProducerToolSaysTheSame(t *testing.T) {
 		}
 		t.Logf("round %d: Kafka's tool %+v", round, theirs[round])
 		t.Logf("round %d: kbench       %+v", round, ours[round])
-		for _, figures := range []steady{theirs[round], ours[round]} {
+		for _, figures := range []steadyState{theirs[round], ours[round]} {
 			require.EqualValues(t, records-warmUp, figures.records)
 			require.Positive(t, figures.perSecond)
 			require.Positive(t, figures.mean)
 			require.GreaterOrEqual(t, figures.most, figures.p999)
 		}
 	}
-	for name, figure := range map[string]func(steady) float64{
-		"p50": func(s steady) float64 { return s.p50 }, "p95": func(s steady) float64 { return s.p95 }, "p99": func(s steady) float64 { return s.p99 },
+	for name, figure := range map[string]func(steadyState) float64{
+		"p50": func(s steadyState) float64 { return s.p50 }, "p95": func(s steadyState) float64 { return s.p95 }, "p99": func(s steadyState) float64 { return s.p99 },
 	} {
 		a, b := median(theirs, figure), median(ours, figure)
 		t.Logf("%s: Kafka's tool %.1f ms, kbench %.1f ms", name, a, b)
@@ -106,7 +106,7 @@ func TestKafkaProducerToolSaysTheSame(t *testing.T) {
 			require.LessOrEqual(t, math.Abs(a-b), 1.0, name)
 		}
 	}
-	rate := func(s steady) float64 { return s.perSecond }
+	rate := func(s steadyState) float64 { return s.perSecond }
 	t.Logf("records/s: Kafka's tool %.1f, kbench %.1f", median(theirs, rate), median(ours, rate))
 	if soak {
 		require.InEpsilon(t, median(theirs, rate), median(ours, rate), 0.05)
