@@ -58,6 +58,12 @@ func (p *BatchProducer) unknown(msgs []*BatchMessage) (missing map[string]error)
 // bring, and notes why one cannot be used. A topic that could not be looked up several times in a
 // row is not asked about for a while (ErrCircuitOpen).
 func (p *BatchProducer) lookUp(ctx context.Context, missing map[string]error) {
+	if mayNotAsk() {
+		for name := range missing {
+			missing[name] = fmt.Errorf("topic %q would have to be looked up: %w", name, ErrInCallback)
+		}
+		return
+	}
 	if timeout := p.cfg.Producer.DeliveryTimeout; timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, ErrDeliveryTimeout)

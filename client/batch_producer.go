@@ -138,12 +138,14 @@ func checkBatch(cfg *Config) error {
 // in Err), or says why none was sent.
 //
 // In the synchronous mode every message has its outcome when Send returns. When ctx ends before,
-// what is undecided fails with its error, and with ErrOutcomeUnknown where a request had left.
+// what is undecided fails with its error, and with ErrOutcomeUnknown where a request had left. In a
+// function that a producer calls it is ErrInCallback at once, but for OnResults, which may send.
 //
 // In the asynchronous mode Send returns when the messages are queued, and waits while
 // Producer.Buffer is full, until ctx ends. Those in the *BatchError, always the last ones, were not
 // taken then; of all others the outcome follows, also of one that could not be encoded. Send looks
-// a topic up that nothing is known of yet.
+// a topic up that nothing is known of yet; where that would wait for itself its messages fail with
+// ErrInCallback.
 func (p *BatchProducer) Send(ctx context.Context, msgs ...*BatchMessage) error {
 	for _, m := range msgs {
 		if m == nil {
@@ -161,6 +163,9 @@ func (p *BatchProducer) Send(ctx context.Context, msgs ...*BatchMessage) error {
 
 // sendNow is Send in the synchronous mode.
 func (p *BatchProducer) sendNow(ctx context.Context, msgs []*BatchMessage) error {
+	if mayNotAsk() {
+		return notTaken(msgs, 0, ErrInCallback)
+	}
 	epoch, err := p.accept(int64(len(msgs)))
 	if err != nil {
 		return notTaken(msgs, 0, err)

@@ -16,8 +16,9 @@ import (
 var ErrBufferFull = errors.New("the producer's bounds are full, and a callback must not wait for room")
 
 // ErrInCallback is returned by what waits for outcomes (Flush, Close, the methods of
-// SyncProducer) inside a callback, a Deliveries, OnRequest or a Partitioner: it would wait for the
-// goroutine it runs on. Close has begun to close the producer all the same.
+// SyncProducer, a synchronous Send of a BatchProducer) inside a callback, a Deliveries, OnRequest or
+// a Partitioner: it would wait for the goroutine it runs on. Close has begun to close the producer
+// all the same. Inside OnResults of a BatchProducer a Send is no such thing, and works.
 var ErrInCallback = errors.New("called inside a callback of the producer, which it would wait for")
 
 // userCode counts the user's functions that are running now, so that only then stacks are looked at.
@@ -34,11 +35,22 @@ var userCallers = map[string]bool{
 	functionName((*batchTopic).chooseSome):     true,
 }
 
+// resultsTold is the one of userCallers that runs on a goroutine which only its own call, or its own
+// queue, needs: no answer and no other call waits for it.
+var resultsTold = functionName((*BatchProducer).tell)
+
 func functionName(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
 
 // inCallback says whether a function of the user's called this goroutine here. It looks at the
 // stack, and is for where somebody is about to wait.
-func inCallback() bool {
+func inCallback() bool { return calledByUser("") }
+
+// mayNotAsk is inCallback for a batch producer's requests, which OnResults may wait for: everywhere
+// else the goroutine is one that reads answers, or holds a topic's partitioner.
+func mayNotAsk() bool { return calledByUser(resultsTold) }
+
+// calledByUser looks for userCallers but for one on the stack.
+func calledByUser(except string) bool {
 	if userCode.Load() == 0 {
 		return false
 	}
@@ -48,7 +60,7 @@ func inCallback() bool {
 		frames := runtime.CallersFrames(pcs[:n])
 		for {
 			f, more := frames.Next()
-			if userCallers[f.Function] {
+			if userCallers[f.Function] && f.Function != except {
 				return true
 			}
 			if !more {

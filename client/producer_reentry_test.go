@@ -71,15 +71,18 @@ func TestP24ACallbackNeverWaitsForRoom(t *testing.T) {
 // What waits for outcomes says at once, inside a function that the producer calls, that it would
 // wait for itself; and a goroutine that such a function starts is free to wait.
 func TestP24NothingWaitsInsideACallback(t *testing.T) {
-	waits := map[string]func(p *AsyncProducer, s *SyncProducer) error{
-		"Flush": func(p *AsyncProducer, _ *SyncProducer) error { return p.Flush(context.Background()) },
-		"Close": func(p *AsyncProducer, _ *SyncProducer) error { return p.Close(context.Background()) },
-		"SendMessage": func(_ *AsyncProducer, s *SyncProducer) error {
-			_, _, err := s.SendMessage(to(0, "y"))
+	waits := map[string]func(p *AsyncProducer, b *BatchProducer) error{
+		"Flush": func(p *AsyncProducer, _ *BatchProducer) error { return p.Flush(context.Background()) },
+		"Close": func(p *AsyncProducer, _ *BatchProducer) error { return p.Close(context.Background()) },
+		"SendMessage": func(p *AsyncProducer, _ *BatchProducer) error {
+			_, _, err := (&SyncProducer{p}).SendMessage(to(0, "y"))
 			return err
 		},
-		"SendMessages": func(_ *AsyncProducer, s *SyncProducer) error {
-			return s.SendMessages([]*ProducerMessage{to(0, "y"), to(0, "z")})
+		"SendMessages": func(p *AsyncProducer, _ *BatchProducer) error {
+			return (&SyncProducer{p}).SendMessages([]*ProducerMessage{to(0, "y"), to(0, "z")})
+		},
+		"Send of a batch producer that shares the client": func(_ *AsyncProducer, b *BatchProducer) error {
+			return b.Send(context.Background(), &BatchMessage{Topic: "t", Value: "y"})
 		},
 	}
 	for name, wait := range waits {
@@ -88,9 +91,10 @@ func TestP24NothingWaitsInsideACallback(t *testing.T) {
 				b := &fakeBroker{partitions: 1}
 				onPipes(t, b, func(t *testing.T, start time.Time) {
 					var p *AsyncProducer
+					var batch *BatchProducer
 					var got error
 					var once sync.Once
-					call := func() { once.Do(func() { got = wait(p, &SyncProducer{p}) }) }
+					call := func() { once.Do(func() { got = wait(p, batch) }) }
 					cfg := b.config()
 					if hook == "OnRequest" {
 						cfg.Producer.OnRequest = func(RequestInfo) { call() }
@@ -101,6 +105,10 @@ func TestP24NothingWaitsInsideACallback(t *testing.T) {
 						}
 					}
 					p = b.producer(t, cfg)
+					var err error
+					batch, err = NewBatchProducerFromClient(p.client)
+					require.NoError(t, err)
+					defer func() { require.NoError(t, batch.Close(context.Background())) }()
 					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 					defer cancel()
 					done := make(chan struct{})
