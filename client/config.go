@@ -80,7 +80,8 @@ type RetryConfig struct {
 	MaxBackoff time.Duration `key:"maxBackoff" doc:"Longest wait between two attempts."`
 
 	// BackoffFunc, when set, gives the wait before the given attempt (1 is the first retry)
-	// instead of Backoff and MaxBackoff.
+	// instead of Backoff and MaxBackoff. It must not block: a producer asks it on the goroutine that
+	// reads the broker's answers, where what waits for outcomes is ErrInCallback.
 	BackoffFunc func(attempt int) time.Duration `key:"-"`
 }
 
@@ -232,7 +233,11 @@ func (r RetryConfig) wait(attempt int) time.Duration {
 
 // byUser asks BackoffFunc, whose panics stay here.
 func (r RetryConfig) byUser(attempt int) (d time.Duration, panicked any) {
-	defer func() { panicked = recover() }()
+	userCode.Add(1)
+	defer func() {
+		userCode.Add(-1)
+		panicked = recover()
+	}()
 	return r.BackoffFunc(attempt), nil
 }
 

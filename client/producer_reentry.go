@@ -9,16 +9,16 @@ import (
 	"sync/atomic"
 )
 
-// ErrBufferFull is returned by Produce and ProduceRun inside a callback, a Deliveries, OnRequest or
-// a Partitioner when there is no room in the producer's bounds. Everywhere else they wait; there
-// they would wait for themselves, since the goroutine that calls such a function is one that makes
-// room. Hand the message over to a goroutine of your own, or drop it.
+// ErrBufferFull is returned by Produce and ProduceRun inside a callback, a Deliveries, OnRequest, a
+// Partitioner or a BackoffFunc when there is no room in the producer's bounds. Everywhere else they
+// wait; there they would wait for themselves, since the goroutine that calls such a function is one
+// that makes room. Hand the message over to a goroutine of your own, or drop it.
 var ErrBufferFull = errors.New("the producer's bounds are full, and a callback must not wait for room")
 
 // ErrInCallback is returned by what waits for outcomes (Flush, Close, the methods of
-// SyncProducer, a synchronous Send of a BatchProducer) inside a callback, a Deliveries, OnRequest or
-// a Partitioner: it would wait for the goroutine it runs on. Close has begun to close the producer
-// all the same. Inside OnResults of a BatchProducer a Send is no such thing, and works.
+// SyncProducer, a synchronous Send of a BatchProducer) inside a callback, a Deliveries, OnRequest, a
+// Partitioner or a BackoffFunc: it would wait for the goroutine it runs on. Close has begun to close
+// the producer all the same. Inside OnResults of a BatchProducer a Send is no such thing, and works.
 var ErrInCallback = errors.New("called inside a callback of the producer, which it would wait for")
 
 // userCode counts the user's functions that are running now, so that only then stacks are looked at.
@@ -31,6 +31,8 @@ var userCallers = map[string]bool{
 	functionName((*exchange).callHook):         true,
 	functionName((*topicProducer).placeByUser): true,
 	functionName((*AsyncProducer).makeByUser):  true,
+	functionName(noteRefresh):                  true,
+	functionName(RetryConfig.byUser):           true,
 	functionName((*BatchProducer).tell):        true,
 	functionName((*batchTopic).chooseSome):     true,
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kbench/kbench/client/internal/wire"
 )
 
 // A callback that produces more than there is room for is told so at once: it would wait for
@@ -86,7 +88,7 @@ func TestP24NothingWaitsInsideACallback(t *testing.T) {
 		},
 	}
 	for name, wait := range waits {
-		for _, hook := range []string{"callback", "Deliveries", "OnRequest", "Partitioner"} {
+		for _, hook := range []string{"callback", "Deliveries", "OnRequest", "Partitioner", "Refreshed", "BackoffFunc"} {
 			t.Run(name+" in "+hook, func(t *testing.T) {
 				b := &fakeBroker{partitions: 1}
 				onPipes(t, b, func(t *testing.T, start time.Time) {
@@ -96,14 +98,7 @@ func TestP24NothingWaitsInsideACallback(t *testing.T) {
 					var once sync.Once
 					call := func() { once.Do(func() { got = wait(p, batch) }) }
 					cfg := b.config()
-					if hook == "OnRequest" {
-						cfg.Producer.OnRequest = func(RequestInfo) { call() }
-					}
-					if hook == "Partitioner" {
-						cfg.Producer.NewPartitioner = func(string) Partitioner {
-							return partitionerFunc(func() int32 { call(); return 0 })
-						}
-					}
+					hookProducer(b, cfg, hook, call)
 					p = b.producer(t, cfg)
 					var err error
 					batch, err = NewBatchProducerFromClient(p.client)
@@ -111,6 +106,10 @@ func TestP24NothingWaitsInsideACallback(t *testing.T) {
 					defer func() { require.NoError(t, batch.Close(context.Background())) }()
 					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 					defer cancel()
+					if hook == "Refreshed" {
+						require.NoError(t, sendOne(t, p, to(0, "w")))
+						require.NoError(t, p.client.RefreshMetadata(ctx, "t"))
+					}
 					done := make(chan struct{})
 					if hook == "callback" {
 						require.NoError(t, p.Produce(ctx, to(0, "x"), func(*ProducerMessage, error) { call(); close(done) }))
@@ -144,6 +143,38 @@ func TestP24NothingWaitsInsideACallback(t *testing.T) {
 		require.NoError(t, <-flushed)
 	})
 }
+
+// hookProducer has one of a producer's functions call do; b makes the occasion.
+func hookProducer(b *fakeBroker, cfg *Config, hook string, do func()) {
+	switch hook {
+	case "OnRequest":
+		cfg.Producer.OnRequest = func(RequestInfo) { do() }
+	case "Partitioner":
+		cfg.Producer.NewPartitioner = func(string) Partitioner {
+			return partitionerFunc(func() int32 { do(); return 0 })
+		}
+	case "Refreshed":
+		cfg.Producer.NewPartitioner = func(string) Partitioner {
+			return refreshable{partitionerFunc(func() int32 { return 0 }), do}
+		}
+	case "BackoffFunc":
+		cfg.Producer.Retry.BackoffFunc = func(int) time.Duration { do(); return 0 }
+		b.answer = func(n int, _ *kmsg.ProduceRequest) ruling {
+			if n == 0 {
+				return ruling{code: wire.ErrNotEnoughReplicas.Code}
+			}
+			return ruling{}
+		}
+	}
+}
+
+// refreshable is a partitioner that wants to know of refreshes.
+type refreshable struct {
+	partitionerFunc
+	refreshed func()
+}
+
+func (r refreshable) Refreshed() { r.refreshed() }
 
 // No lock is held while a user's function runs: it may call whatever does not wait.
 func TestP24NoLockIsHeldInAUsersFunction(t *testing.T) {
