@@ -77,7 +77,7 @@ func (c *Client) awaitLeaders(ctx context.Context, topic string) error {
 		if t != nil && len(t.partitions) > 0 && len(t.writable) == len(t.partitions) {
 			return nil
 		}
-		if err := c.sleep(ctx, c.cfg.Admin.Retry.wait(attempt)); err != nil {
+		if err := c.sleep(ctx, c.adminWait(attempt)); err != nil {
 			return fmt.Errorf("%w (waiting for its leaders: %w)", topicError(topic, t), err)
 		}
 	}
@@ -161,7 +161,7 @@ func (c *Client) askController(ctx context.Context, req kmsg.Request, read func(
 		if err == nil || !wire.Classify(err).Has(wire.Retriable) || attempt > c.cfg.Admin.Retry.Max {
 			return err
 		}
-		if c.sleep(ctx, c.cfg.Admin.Retry.wait(attempt)) != nil || c.RefreshMetadata(ctx) != nil {
+		if c.sleep(ctx, c.adminWait(attempt)) != nil || c.RefreshMetadata(ctx) != nil {
 			return err
 		}
 	}

@@ -84,7 +84,7 @@ func (c *batchCall) acked(part *batchPart, base int64, d Delivery) {
 // again has a part's batch tried another time where that may help, makes it smaller when it is too
 // large, and fails it otherwise.
 func (c *batchCall) again(part *batchPart, err error, class wire.Class, d Delivery, now time.Time) {
-	b, retry := part.batch, &c.p.cfg.Producer.Retry
+	b := part.batch
 	b.attempts++
 	part.cause = err
 	unsent := errors.As(err, new(*MessageTooLargeError))
@@ -95,10 +95,10 @@ func (c *batchCall) again(part *batchPart, err error, class wire.Class, d Delive
 		c.tooLarge(part, err, d)
 	case !class.Has(wire.Retriable):
 		c.give(part, b.orUnknown(err), d)
-	case b.attempts > retry.Max || b.late(now):
+	case b.attempts > c.p.cfg.Producer.Retry.Max || b.late(now):
 		c.give(part, b.gaveUp(&c.p.cfg, false, err, now), d)
 	default:
-		part.notUntil, part.stale, part.asked = now.Add(retry.wait(b.attempts)), true, false
+		part.notUntil, part.stale, part.asked = now.Add(c.p.retryWait(b.attempts)), true, false
 		c.p.retries.Add(1)
 	}
 }

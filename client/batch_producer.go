@@ -256,10 +256,13 @@ func (p *BatchProducer) sender(node int32) *batchSender {
 	return s
 }
 
+// Metrics are those of the producer's client, shared or its own; see Client.Metrics.
+func (p *BatchProducer) Metrics() Metrics { return p.client.Metrics() }
+
 // Stats may be called at any time.
 func (p *BatchProducer) Stats() ProducerStats {
 	return ProducerStats{
-		Retries: p.retries.Load(), Splits: p.splits.Load(), Failures: p.failures.Load(), Panics: p.panics.Load(),
+		Retries: p.retries.Load(), Splits: p.splits.Load(), Failures: p.failures.Load(), Panics: p.panics.Load() + p.client.panics.Load(),
 		Dropped: p.dropped.Load(), Open: p.accounts.total(),
 	}
 }

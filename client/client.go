@@ -40,7 +40,7 @@ type Client struct {
 	retired      map[int32]*brokerMetrics
 
 	refresh refresher
-	panics  atomic.Int64 // caught in the user's functions that open connections
+	panics  atomic.Int64 // caught in the user's functions that open connections, or say how long to wait
 }
 
 // NewClient makes a client from bootstrap addresses (host:port; 9092 when no port is given) and
@@ -251,7 +251,7 @@ func (c *Client) topic(ctx context.Context, topic string) (*topicMeta, error) {
 		if t != nil && t.err != nil && !wire.Classify(t.err).Has(wire.Retriable) || attempt >= c.cfg.Metadata.Retry.Max {
 			return nil, last
 		}
-		if err := c.sleep(ctx, c.cfg.Metadata.Retry.wait(attempt+1)); err != nil {
+		if err := c.sleep(ctx, c.metadataWait(attempt+1)); err != nil {
 			return nil, fmt.Errorf("%w (%w)", last, err)
 		}
 	}
@@ -287,7 +287,7 @@ func (c *Client) leader(ctx context.Context, topic string, partition int32) (*Br
 			return nil, -1, leaderless(topic, partition, p.err)
 		}
 		if attempt > 0 {
-			if err := c.sleep(ctx, c.cfg.Metadata.Retry.wait(attempt)); err != nil {
+			if err := c.sleep(ctx, c.metadataWait(attempt)); err != nil {
 				return nil, -1, fmt.Errorf("%w (%w)", leaderless(topic, partition, p.err), err)
 			}
 		}

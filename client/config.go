@@ -220,31 +220,3 @@ func NewConfig() *Config {
 	}
 	return c
 }
-
-// wait is the backoff before the given attempt, 1 being the first retry.
-func (r RetryConfig) wait(attempt int) time.Duration {
-	if r.BackoffFunc != nil {
-		if d, panicked := r.byUser(attempt); panicked == nil {
-			return d
-		}
-	}
-	return r.bySettings(attempt)
-}
-
-// byUser asks BackoffFunc, whose panics stay here.
-func (r RetryConfig) byUser(attempt int) (d time.Duration, panicked any) {
-	userCode.Add(1)
-	defer func() {
-		userCode.Add(-1)
-		panicked = recover()
-	}()
-	return r.BackoffFunc(attempt), nil
-}
-
-func (r RetryConfig) bySettings(attempt int) time.Duration {
-	d := r.Backoff
-	for i := 1; i < attempt && d < r.MaxBackoff; i++ {
-		d *= 2
-	}
-	return min(d, max(r.MaxBackoff, r.Backoff))
-}

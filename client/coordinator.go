@@ -61,7 +61,7 @@ func (c *Client) coordinator(ctx context.Context, k coordinatorKey) (*Broker, er
 		if !wire.Classify(err).Has(wire.Retriable) || attempt > c.cfg.Admin.Retry.Max {
 			return nil, err
 		}
-		if over := c.sleep(ctx, c.cfg.Admin.Retry.wait(attempt)); over != nil {
+		if over := c.sleep(ctx, c.adminWait(attempt)); over != nil {
 			return nil, fmt.Errorf("%w (%w)", err, over)
 		}
 	}
@@ -157,7 +157,7 @@ func (c *Client) askCoordinator(ctx context.Context, k coordinatorKey, make func
 		if class.Has(wire.RefreshCoordinator) || class.Has(wire.RefreshMetadata) {
 			c.forgetCoordinator(k)
 		}
-		if over := c.sleep(ctx, c.cfg.Admin.Retry.wait(attempt)); over != nil {
+		if over := c.sleep(ctx, c.adminWait(attempt)); over != nil {
 			return fmt.Errorf("%w (%w)", err, over)
 		}
 	}

@@ -75,7 +75,7 @@ func (c *Client) ListOffsets(ctx context.Context, level IsolationLevel, queries 
 		if len(open) == 0 || attempt >= c.cfg.Metadata.Retry.Max {
 			return answers, nil
 		}
-		if err := c.sleep(ctx, c.cfg.Metadata.Retry.wait(attempt+1)); err != nil {
+		if err := c.sleep(ctx, c.metadataWait(attempt+1)); err != nil {
 			return nil, fmt.Errorf("listing offsets: %w (%w)", err, open[0].Err)
 		}
 		if err := c.RefreshMetadata(ctx, topicsOf(open)...); err != nil {

@@ -348,7 +348,7 @@ type ProducerStats struct {
 	Retries  int64 // batches sent again
 	Splits   int64 // batches that a broker refused for their size and that were divided (KIP-126)
 	Failures int64 // messages that failed
-	Panics   int64 // caught in the user's functions and in the producer's stages
+	Panics   int64 // caught in the user's functions, those of the client included, and in the producer's stages
 	Dropped  int64 // connections that brokers closed on which nothing is answered (acks=0)
 	Open     int64 // messages accepted and not decided, now
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
-	"time"
 )
 
 // errNoPartitioner is a mistake in the user's NewPartitioner.
@@ -47,19 +46,4 @@ func (p *AsyncProducer) makeByUser(topic string) (made Partitioner, err error) {
 		}
 	}()
 	return p.cfg.partitioner(topic), nil
-}
-
-// retryWait is the backoff before the given attempt of sending something. No lock is held: it may
-// be the user's to say.
-func (p *AsyncProducer) retryWait(attempt int) time.Duration {
-	r := p.cfg.Producer.Retry
-	if r.BackoffFunc == nil {
-		return r.bySettings(attempt)
-	}
-	d, panicked := r.byUser(attempt)
-	if panicked != nil {
-		_ = p.caught("producer.retry.backoffFunc", panicked) // the backoff of the settings does
-		return r.bySettings(attempt)
-	}
-	return d
 }

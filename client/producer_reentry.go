@@ -32,7 +32,7 @@ var userCallers = map[string]bool{
 	functionName((*topicProducer).placeByUser): true,
 	functionName((*AsyncProducer).makeByUser):  true,
 	functionName(noteRefresh):                  true,
-	functionName(RetryConfig.byUser):           true,
+	functionName((*RetryConfig).byUser):        true,
 	functionName((*BatchProducer).tell):        true,
 	functionName((*batchTopic).chooseSome):     true,
 }

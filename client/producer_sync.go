@@ -146,5 +146,8 @@ func (p *SyncProducer) send(ctx context.Context, msgs []*ProducerMessage) (Messa
 	return failed, nil
 }
 
+// Stats may be called at any time; see AsyncProducer.Stats.
+func (p *SyncProducer) Stats() ProducerStats { return p.async.Stats() }
+
 // Close waits for what is being sent, within ctx, and ends the producer; see AsyncProducer.Close.
 func (p *SyncProducer) Close(ctx context.Context) error { return p.async.Close(ctx) }

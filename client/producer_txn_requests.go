@@ -113,7 +113,7 @@ func (t *transactions) ask(ctx context.Context, q txnAsk) (unsure bool, err erro
 		if !errors.As(err, &kafka) || class.Has(wire.RefreshCoordinator) || errors.Is(err, wire.ErrRequestTimedOut) {
 			c.forgetCoordinator(q.key)
 		}
-		wait := c.cfg.Admin.Retry.wait(attempt)
+		wait := c.adminWait(attempt)
 		switch {
 		case errors.Is(err, wire.ErrConcurrentTransactions):
 			concurrent++

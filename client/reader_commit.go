@@ -228,7 +228,7 @@ func (m *membership) flush(ctx context.Context, want func(group.Partition) bool,
 			missing.Heard(time.Now(), errors.Is(err, wire.ErrUnknownTopicOrPartition)) >= m.r.client.cfg.Metadata.Timeout:
 			return err
 		}
-		if over := m.r.client.sleep(ctx, m.r.client.cfg.Admin.Retry.wait(failures)); over != nil {
+		if over := m.r.client.sleep(ctx, m.r.client.adminWait(failures)); over != nil {
 			return fmt.Errorf("%w (%w)", err, over)
 		}
 	}

@@ -181,7 +181,7 @@ var errLeft = errors.New("the reader has left its group")
 
 // again waits before another try, and says whether there may be one.
 func (m *membership) again(ctx context.Context, failures int) error {
-	if err := m.r.client.sleep(ctx, m.r.client.cfg.Admin.Retry.wait(failures)); err != nil {
+	if err := m.r.client.sleep(ctx, m.r.client.adminWait(failures)); err != nil {
 		return fmt.Errorf("waiting to try again: %w", err)
 	}
 	return nil

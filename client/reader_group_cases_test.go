@@ -540,8 +540,12 @@ func TestHooksOfAGroup(t *testing.T) {
 	last := map[int32]Message{}
 	var one *hand
 	errs := make(chan error, 10)
+	var panics atomic.Int64
 	one = c.member(ReaderConfig{
-		OnAssigned: func(int32, []TopicPartition) { panic("mine") },
+		OnAssigned: func(int32, []TopicPartition) {
+			panics.Add(1)
+			panic("mine")
+		},
 		OnRevoked: func(_ int32, parts []TopicPartition) {
 			for _, p := range parts {
 				mu.Lock()
@@ -549,6 +553,7 @@ func TestHooksOfAGroup(t *testing.T) {
 				mu.Unlock()
 				errs <- one.r.CommitMessages(c.ctx, m)
 			}
+			panics.Add(1)
 			panic("mine too")
 		},
 	})
@@ -567,6 +572,8 @@ func TestHooksOfAGroup(t *testing.T) {
 	require.NoError(t, one.r.Close())
 	require.NoError(t, <-errs)
 	require.Equal(t, []int64{10, 10}, c.committed(0, 1))
+	require.GreaterOrEqual(t, panics.Load(), int64(3))
+	require.Equal(t, panics.Load(), one.r.Stats().Panics)
 }
 
 func TestCommitInTheHookOfAMemberThatWasThrownOut(t *testing.T) {

@@ -27,7 +27,7 @@ func (m *membership) newClassic() group.Member {
 	return group.NewClassic(group.Settings{
 		Group: m.r.cfg.GroupID, InstanceID: m.r.cfg.GroupInstanceID, Rack: m.r.consume.Rack,
 		Session: m.set.SessionTimeout, Rebalance: m.set.RebalanceTimeout, Heartbeat: m.set.HeartbeatInterval, Watch: m.set.TopicInterval,
-		Balancers: balancers, Backoff: m.r.client.cfg.Admin.Retry.wait,
+		Balancers: balancers, Backoff: m.r.client.adminWait,
 	})
 }
 
@@ -37,7 +37,7 @@ func (m *membership) newConsumer() group.Member {
 	return group.NewConsumer(group.ConsumerSettings{
 		Group: m.r.cfg.GroupID, InstanceID: m.r.cfg.GroupInstanceID, Rack: m.r.consume.Rack,
 		MemberID: hex.EncodeToString(id[:]), Assignor: m.set.RemoteAssignor, Pattern: m.remotePattern(),
-		Rebalance: m.set.RebalanceTimeout, Patience: m.set.SessionTimeout + leaveWithin, Backoff: m.r.client.cfg.Admin.Retry.wait,
+		Rebalance: m.set.RebalanceTimeout, Patience: m.set.SessionTimeout + leaveWithin, Backoff: m.r.client.adminWait,
 	})
 }
 

@@ -57,7 +57,7 @@ func (m *membership) subscribe() {
 		}
 		wait := m.set.TopicInterval
 		if failures > 0 {
-			wait = min(wait, m.r.client.cfg.Admin.Retry.wait(failures))
+			wait = min(wait, m.r.client.adminWait(failures))
 		} else if m.r.cfg.TopicPattern == "" {
 			return
 		}

@@ -33,6 +33,7 @@ func (m *membership) hook(where string, fn func(int32, []TopicPartition), genera
 		defer close(done)
 		defer func() {
 			if v := recover(); v != nil {
+				m.r.count(func(st *ReaderStats) { st.Panics++ })
 				m.r.errLog.Error("reader hook failed", "error", &PanicError{Where: where, Value: v})
 			}
 		}()

@@ -196,6 +196,7 @@ type ReaderStats struct {
 	Timeouts     int64 // requests without an answer in time
 	Dials        int64 // connections opened
 	Resets       int64 // times that a position out of range was moved by the policy
+	Panics       int64 // caught in the user's functions, those of the client included
 
 	// Of a group's member; 0 without one.
 	Rebalances    int64         // that it has come through, the first included
@@ -220,6 +221,7 @@ func (r *Reader) Stats() ReaderStats {
 	defer r.mu.Unlock()
 	s := r.stats
 	s.QueueLength, s.QueueBytes, s.Lag = r.batches, r.answers.held.Load(), lag
+	s.Panics += r.client.panics.Load()
 	s.FetchLatency = r.latency.Clone()
 	return s
 }

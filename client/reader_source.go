@@ -319,6 +319,7 @@ func (s *source) report(a answered) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
+			r.count(func(st *ReaderStats) { st.Panics++ })
 			r.errLog.Error("reader hook failed", "error", &PanicError{Where: "ReaderConfig.OnFetch", Value: v})
 		}
 	}()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -376,8 +377,15 @@ func TestReaderBoundsWhatItHolds(t *testing.T) {
 func TestReaderHookPanicIsContained(t *testing.T) {
 	b := newReaderBed(t, broker.Options{}, 1, nil)
 	b.write(0, values(0, 5))
-	r := b.reader(ReaderConfig{OnFetch: func(FetchStats) { panic("a user's mistake") }})
+	var calls atomic.Int64
+	r := b.reader(ReaderConfig{OnFetch: func(FetchStats) {
+		calls.Add(1)
+		panic("a user's mistake")
+	}})
 	b.expect(r, 0, 5)
+	require.NoError(t, r.Close())
+	require.Equal(t, calls.Load(), r.Stats().Panics)
+	require.Positive(t, calls.Load())
 }
 
 func TestGetOffset(t *testing.T) {

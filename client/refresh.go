@@ -118,7 +118,7 @@ func (c *Client) pace() {
 		}
 	}
 	c.refresh.mu.Unlock()
-	if wait := c.cfg.Metadata.Retry.wait(1) - time.Since(last); !last.IsZero() && wait > 0 {
+	if wait := c.metadataWait(1) - time.Since(last); !last.IsZero() && wait > 0 {
 		_ = c.sleep(c.life, wait) // an ended client is noticed by the round itself
 	}
 }
@@ -141,7 +141,7 @@ func (c *Client) runRound(r *round) error {
 			return ErrClosed
 		}
 		if attempt >= c.cfg.Metadata.Retry.Max || fatalContact(failures) ||
-			c.sleep(ctx, c.cfg.Metadata.Retry.wait(attempt+1)) != nil {
+			c.sleep(ctx, c.metadataWait(attempt+1)) != nil {
 			return noBrokers(failures)
 		}
 	}
