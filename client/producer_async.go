@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -319,26 +318,6 @@ func (p *AsyncProducer) remember(parts []*partitionProducer) {
 			p.parts = append(p.parts, pp)
 		}
 	}
-}
-
-// brokerFor is the broker producer of a node, made when first needed; nil when there is none and the
-// producer was cut short, which may wait for their goroutines already. The configuration was
-// validated, so that making its compressor cannot fail.
-func (p *AsyncProducer) brokerFor(id int32) *brokerProducer {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	b := p.brokers[id]
-	if b == nil && !p.over.Load() { // abort sets it before it looks at brokers
-		var err error
-		if b, err = newBrokerProducer(p, id); err != nil {
-			panic(fmt.Sprintf("kafka client: a validated codec cannot be made: %v", err))
-		}
-		p.brokers[id] = b
-		p.senders.Add(1)
-		// Owned by the producer; ends with its life; Close waits.
-		go b.run()
-	}
-	return b
 }
 
 func (p *AsyncProducer) aborted() bool { return p.life.Err() != nil }

@@ -27,6 +27,9 @@ type brokerProducer struct {
 	wake      chan struct{} // capacity 1; written by signal, read by run; never closed
 	signalled atomic.Bool   // spares the channel operation while run is awake
 
+	users int         // partitions that send to it, or are about to; guarded by the producer's mu
+	left  atomic.Bool // one of them has left since run noticed
+
 	mu     sync.Mutex
 	listed []*partitionProducer // those with something to send
 	idle   []*request           // to be used again
@@ -40,6 +43,7 @@ type brokerProducer struct {
 	failures   int        // to connect, in a row
 	mourned    *conn.Conn // the last connection whose end was reported; only with acks=0
 	notUntil   time.Time  // end of the backoff after them
+	lookAt     time.Time  // when to find out whether anybody uses it; zero: no reason to
 }
 
 func newBrokerProducer(p *AsyncProducer, id int32) (*brokerProducer, error) {
@@ -109,7 +113,7 @@ func (b *brokerProducer) signal() {
 	}
 }
 
-// run sends until the producer is done.
+// run sends until the producer is done, or nobody has used it for a while.
 func (b *brokerProducer) run() {
 	defer b.producer.senders.Done()
 	b.timer = time.NewTimer(time.Hour)
@@ -117,9 +121,18 @@ func (b *brokerProducer) run() {
 	for b.producer.life.Err() == nil {
 		b.signalled.Store(false)
 		now := time.Now()
-		if at := b.turnOver(now); !at.IsZero() {
-			b.sleep(now, at)
+		at := b.turnOver(now)
+		if at.IsZero() {
+			continue
 		}
+		again, needed := b.needed(now)
+		if !needed {
+			return
+		}
+		if again.Before(at) {
+			at = again
+		}
+		b.sleep(now, at)
 	}
 }
 
@@ -317,35 +330,4 @@ func (b *brokerProducer) keep(p *partitionProducer, urgent bool) {
 	if urgent {
 		b.urgent.Store(true)
 	}
-}
-
-// request takes a request that is not in use, or makes one.
-func (b *brokerProducer) request() *request {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n := len(b.idle); n > 0 {
-		r := b.idle[n-1]
-		b.idle[n-1] = nil // it may grow, and not come back
-		b.idle = b.idle[:n-1]
-		return r
-	}
-	r := &request{broker: b}
-	r.init(&b.producer.cfg, &b.producer.panics, r.done)
-	return r
-}
-
-// keptBatches is how many batches a request that is kept for another may have had: what a rare
-// one to thousands of partitions needs is given back.
-const keptBatches = 256
-
-func (b *brokerProducer) reuse(r *request) {
-	if cap(r.batches) > keptBatches {
-		return
-	}
-	clear(r.batches)
-	r.batches = r.batches[:0]
-	r.forget()
-	b.mu.Lock()
-	b.idle = append(b.idle, r)
-	b.mu.Unlock()
 }

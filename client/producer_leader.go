@@ -58,7 +58,7 @@ func (p *partitionProducer) resolve(cause error) {
 	}
 }
 
-// lookUp is the leader's broker producer, after a refresh if one is asked for.
+// lookUp is the leader's broker producer, in use by the caller, after a refresh if one is asked for.
 func (p *partitionProducer) lookUp(ctx context.Context, refresh bool) (*brokerProducer, error) {
 	if refresh {
 		if err := p.producer.client.RefreshMetadata(ctx, p.topic); err != nil {
@@ -68,8 +68,8 @@ func (p *partitionProducer) lookUp(ctx context.Context, refresh bool) (*brokerPr
 	return p.known()
 }
 
-// known is the broker producer of the leader that the metadata name; nil once the producer was cut
-// short.
+// known is the broker producer of the leader that the metadata name, in use by the caller; nil once the
+// producer was cut short.
 func (p *partitionProducer) known() (*brokerProducer, error) {
 	c := p.producer.client
 	t := c.meta.Load().topics[p.topic]
@@ -91,7 +91,10 @@ func (p *partitionProducer) attach(b *brokerProducer) {
 	if p.trouble != nil {
 		p.trouble.circuit.succeeded()
 	}
-	if p.producer.aborted() {
+	if p.producer.aborted() { // also where b is nil
+		if b != nil {
+			p.producer.leave(b)
+		}
 		p.mu.Unlock()
 		p.failAll(ErrClosed)
 		p.mu.Lock()

@@ -174,9 +174,11 @@ func (p *partitionProducer) detach() {
 	if p.broker == nil {
 		return
 	}
-	p.broker.removed(p.counted)
+	b := p.broker
+	b.removed(p.counted)
 	p.broker, p.counted = nil, weight{}
 	p.listed.Store(false)
+	p.producer.leave(b)
 }
 
 // relist makes sure that somebody will come for what is to be sent. Called with mu held.

@@ -20,6 +20,37 @@ type request struct {
 	seen    int      // batches that outcomes have told about
 }
 
+// request takes a request that is not in use, or makes one.
+func (b *brokerProducer) request() *request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(b.idle); n > 0 {
+		r := b.idle[n-1]
+		b.idle[n-1] = nil // it may grow, and not come back
+		b.idle = b.idle[:n-1]
+		return r
+	}
+	r := &request{broker: b}
+	r.init(&b.producer.cfg, &b.producer.panics, r.done)
+	return r
+}
+
+// keptBatches is how many batches a request that is kept for another may have had: what a rare
+// one to thousands of partitions needs is given back.
+const keptBatches = 256
+
+func (b *brokerProducer) reuse(r *request) {
+	if cap(r.batches) > keptBatches {
+		return
+	}
+	clear(r.batches)
+	r.batches = r.batches[:0]
+	r.forget()
+	b.mu.Lock()
+	b.idle = append(b.idle, r)
+	b.mu.Unlock()
+}
+
 // submit finishes the batches, writes the request and leaves the rest to done.
 func (r *request) submit(c *conn.Conn, version int16) {
 	r.seen = 0
