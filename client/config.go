@@ -34,7 +34,7 @@ type Config struct {
 
 // NetConfig are the settings of broker connections.
 type NetConfig struct {
-	MaxOpenRequests  int           `key:"maxOpenRequests" unit:"requests" doc:"Requests in flight on one connection. With an idempotent producer at most 5."`
+	MaxOpenRequests  int           `key:"maxOpenRequests" unit:"requests" doc:"Requests in flight on one connection. With an idempotent producer at most 5. Without idempotence a batch that is sent again may come behind later ones of its partition unless this is 1."`
 	DialTimeout      time.Duration `key:"dialTimeout" doc:"Longest time to open a connection: TCP, TLS, version negotiation and authentication together."`
 	RequestTimeout   time.Duration `key:"requestTimeout" doc:"Longest wait for the answer to a request, beyond what the request itself lets the broker wait. The connection is given up when it passes. 0: as readTimeout."`
 	ReadTimeout      time.Duration `key:"readTimeout" doc:"Longest time for the rest of an answer once it has begun to arrive. The connection is given up when it passes."`
@@ -99,7 +99,7 @@ type ProducerConfig struct {
 	Partitioner      string        `key:"partitioner" enum:"hash,roundrobin,random,manual,sticky,classic,murmur2,crc32,fnv1a" doc:"How a message finds its partition. hash: FNV-1a of the key as in Sarama, and without a key one partition per batch. classic: the same with a key, and without one a partition that stays until the next refresh of metadata."`
 	Compression      record.Codec  `key:"compression" doc:"Codec of batches: none, gzip, snappy, lz4 or zstd."`
 	CompressionLevel int           `key:"compressionLevel" doc:"Level of the codec: gzip 0 to 9, lz4 0 to 9, zstd 1 to 22. -1000: the codec's default."`
-	Idempotent       bool          `key:"idempotent" doc:"Exactly once and in order per partition, for the life of the producer."`
+	Idempotent       bool          `key:"idempotent" doc:"Exactly once and in order per partition, for the life of the producer. false: a batch whose answer is lost is sent again and may be in the log twice, and behind later ones where net.maxOpenRequests is above 1."`
 	Retry            RetryConfig   `key:"retry"`
 	Flush            FlushConfig   `key:"flush"`
 	Buffer           BufferConfig  `key:"buffer"`

@@ -13,8 +13,14 @@ import (
 // AsyncProducer sends messages in the background. Messages go in by Produce (a callback each),
 // ProduceRun (many at a time, outcomes in runs: the fastest way) or the Input channel (outcomes
 // on Successes and Errors); every message that went in has exactly one outcome. All methods are
-// safe for concurrent use. Messages handed over by one goroutine to one partition keep their
-// order.
+// safe for concurrent use.
+//
+// Messages handed over by one goroutine to one partition leave in their order. In the log they are
+// in that order, once each, with Producer.Idempotent, whatever fails in between. Without it, which
+// is the default, a batch whose answer is lost is sent again and may be in the log twice
+// (at-least-once), and with Net.MaxOpenRequests above 1, as it is by default, a batch that is sent
+// again may come behind later ones that were in flight with it; with 1 the order holds. A
+// Producer.Retry.Max of 0 sends nothing again.
 //
 // Callbacks run on the goroutine that reads the broker's answers: they must not block. They may
 // produce again; where Produce would wait for room it then returns ErrBufferFull.

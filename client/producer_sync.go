@@ -8,6 +8,11 @@ import (
 
 // SyncProducer sends messages and waits for their outcomes. It is an AsyncProducer with a
 // waiting caller: concurrent calls share batches. All methods are safe for concurrent use.
+//
+// Without Producer.Idempotent, which is off by default, a message whose answer is lost is sent again
+// and may be in the log twice, and messages of concurrent calls, or of one SendMessages that makes
+// several batches, may change their order: see AsyncProducer. Calls made one after the other keep
+// theirs.
 type SyncProducer struct{ async *AsyncProducer }
 
 // NewSyncProducer makes a producer with a client of its own. cfg may be nil for the defaults.
