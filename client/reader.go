@@ -62,6 +62,8 @@ type Reader struct {
 	stats   ReaderStats
 	latency *hist.Histogram
 
+	rebalanceTimes, commitTimes latencies
+
 	// What follows belongs to who holds take: the one that consumes.
 	take    sync.Mutex
 	cur     cursor

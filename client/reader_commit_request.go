@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -27,6 +28,7 @@ func (m *membership) commitDue(ctx context.Context, who group.Identity, want fun
 		return nil // the one before has taken ours along
 	}
 	slices.SortFunc(due, func(a, b group.Offset) int { return a.Partition.Compare(b.Partition) })
+	began := time.Now()
 	resp, err := m.ask(ctx, &m.talks, m.offsetCommit(who, due), 0)
 	if err != nil {
 		return fmt.Errorf("committing offsets of group %q: %w", m.r.cfg.GroupID, err)
@@ -35,11 +37,11 @@ func (m *membership) commitDue(ctx context.Context, who group.Identity, want fun
 	if !ok {
 		return fmt.Errorf("answered OffsetCommit with %T", resp)
 	}
-	return m.committedOf(answer, due, want)
+	return m.committedOf(answer, due, want, time.Since(began))
 }
 
-// committedOf takes in the answer to a commit of due.
-func (m *membership) committedOf(r *kmsg.OffsetCommitResponse, due []group.Offset, want func(group.Partition) bool) (first error) {
+// committedOf takes in the answer to a commit of due, which took so long.
+func (m *membership) committedOf(r *kmsg.OffsetCommitResponse, due []group.Offset, want func(group.Partition) bool, took time.Duration) (first error) {
 	said := make(map[group.Partition]error, len(due))
 	for i := range r.Topics {
 		for _, p := range r.Topics[i].Partitions {
@@ -66,6 +68,7 @@ func (m *membership) committedOf(r *kmsg.OffsetCommitResponse, due []group.Offse
 	m.r.count(func(st *ReaderStats) {
 		if taken > 0 {
 			st.Commits++
+			m.r.commitTimes.record(took)
 		}
 	})
 	return first

@@ -59,7 +59,7 @@ func TestCommitsOnTheIntervalSayThatTheContextHasEnded(t *testing.T) {
 // messages were given, and each message counts.
 func TestWhatIsNotCommittedIsNamedOnce(t *testing.T) {
 	held, ends := group.Partition{Topic: "t", ID: 1}, group.Partition{Topic: "t", ID: 2}
-	m := &membership{r: new(Reader), book: group.NewBook(), ending: map[group.Partition]bool{}}
+	m := &membership{r: &Reader{client: new(Client)}, book: group.NewBook(), ending: map[group.Partition]bool{}}
 	m.book.Open(held, 7, -1)
 	m.book.Open(ends, 7, -1)
 	of := func(partition int32, offset int64, assignment int32) Message {

@@ -201,7 +201,11 @@ func (m *membership) publish(s group.Status) {
 	case s.Settled && !m.began.IsZero():
 		took := time.Since(m.began)
 		m.began = time.Time{}
-		m.r.count(func(st *ReaderStats) { st.Rebalances++; st.LastRebalance = took })
+		m.r.count(func(st *ReaderStats) {
+			st.Rebalances++
+			st.LastRebalance = took
+			m.r.rebalanceTimes.record(took)
+		})
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

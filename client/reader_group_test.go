@@ -226,7 +226,7 @@ func (c *crew) state() string {
 	out := fmt.Sprintf("complaints: %q", c.bad)
 	for i, h := range c.hands {
 		s := h.r.Stats()
-		s.FetchLatency = nil
+		s.FetchLatency, s.RebalanceLatency, s.CommitLatency = nil, nil, nil
 		out += fmt.Sprintf("\nmember %d holds %v, does %q: %+v", i+1, h.holding(), h.doing.Load(), s)
 	}
 	stacks := make([]byte, 1<<20)
@@ -275,6 +275,9 @@ func TestAGroupSharesItsPartitions(t *testing.T) {
 			require.GreaterOrEqual(t, s.Rebalances, int64(3))
 			require.Positive(t, s.Commits)
 			require.Positive(t, s.LastRebalance)
+			require.Equal(t, s.Rebalances, s.RebalanceLatency.Count())
+			require.GreaterOrEqual(t, s.RebalanceLatency.Max(), int64(s.LastRebalance))
+			require.Equal(t, s.Commits, s.CommitLatency.Count())
 			three.leave()
 			c.upTo(6, 130)
 		})

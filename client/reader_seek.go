@@ -212,6 +212,10 @@ type ReaderStats struct {
 	// FetchLatency is from a Fetch request's write to its answer, the broker's wait for data
 	// included. It is a copy.
 	FetchLatency *hist.Histogram
+	// RebalanceLatency holds what LastRebalance was after each of Rebalances, and CommitLatency how
+	// long each of Commits took, finding the coordinator included. They are copies too, and empty
+	// without a group.
+	RebalanceLatency, CommitLatency *hist.Histogram
 }
 
 // Stats is what the reader has counted so far.
@@ -223,6 +227,7 @@ func (r *Reader) Stats() ReaderStats {
 	s.QueueLength, s.QueueBytes, s.Lag = r.batches, r.answers.held.Load(), lag
 	s.Panics += r.client.panics.Load()
 	s.FetchLatency = r.latency.Clone()
+	s.RebalanceLatency, s.CommitLatency = r.rebalanceTimes.snapshot(), r.commitTimes.snapshot()
 	return s
 }
 
