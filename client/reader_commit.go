@@ -180,9 +180,18 @@ func (m *membership) why() error {
 	return m.whyLocked()
 }
 
-// whyLocked is why, with mu held.
+// whyLocked is why, with mu held. Once the reader is closed it does not matter what had ended the
+// membership before; until it has left, OnRevoked may still commit.
 func (m *membership) whyLocked() error {
-	if errors.Is(m.err, errLeft) {
+	if m.err == nil {
+		return nil
+	}
+	select {
+	case <-m.closing:
+		return io.ErrClosedPipe
+	default:
+	}
+	if errors.Is(m.err, errLeft) { // with the client
 		return io.ErrClosedPipe
 	}
 	return m.err

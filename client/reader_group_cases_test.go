@@ -446,6 +446,8 @@ func TestWhatEndsAMembership(t *testing.T) {
 				require.ErrorContains(t, err, `group "crew"`)
 			}
 			require.ErrorIs(t, h.r.CommitMessages(c.ctx, Message{Topic: "in"}), tc.err)
+			require.NoError(t, h.r.Close())
+			require.Equal(t, io.ErrClosedPipe, h.r.CommitMessages(c.ctx, Message{Topic: "in"}))
 		})
 	}
 	t.Run("a topic that does not exist", func(t *testing.T) {

@@ -32,6 +32,13 @@ func TestWhatACommitWaitsFor(t *testing.T) {
 			d.fail(errTest)
 			require.ErrorIs(d.t, d.now(waits), errTest)
 		},
+		"and the end of the reader rather than what had ended the membership before": func(d *driven) {
+			o := d.marked(in0, 1)
+			d.fail(errTest)
+			require.ErrorIs(d.t, settle(d, o)(), errTest)
+			close(d.closing)
+			require.Equal(d.t, io.ErrClosedPipe, settle(d, o)())
+		},
 		"and that rather than that the partitions were given up then": func(d *driven) {
 			d.fail(errTest)
 			o := d.book.Due(nil, nil)
