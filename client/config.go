@@ -18,7 +18,7 @@ import (
 // files and of --set (see package settings), the doc tags are their documentation.
 type Config struct {
 	ClientID          string  `key:"clientID" doc:"Name sent with every request; brokers log it and apply quotas to it."`
-	ChannelBufferSize int     `key:"channelBufferSize" unit:"messages" doc:"Bound of the queue into each topic producer and each partition producer. 0: a stage holds only the message it is handling."`
+	ChannelBufferSize int     `key:"channelBufferSize" unit:"messages" doc:"Bound of each queue of the pipeline (into a topic producer, into a partition producer) and of each channel (Input, Successes and Errors, the batch producer's Results). 0: a stage holds only the message it is handling, a channel none."`
 	Version           Version `key:"version" doc:"Newest Kafka release whose request versions may be used, e.g. 2.8. Empty: the newest both sides know."`
 
 	Net      NetConfig      `key:"net"`

@@ -12,8 +12,10 @@ import (
 	"github.com/kbench/kbench/results/hist"
 )
 
-// Reader reads partitions, with offsets of the application's own. It asks ahead of the
-// application, in the background, within the bounds of its configuration.
+// Reader reads partitions: those it is given, with offsets of the application's own, or, as a member of
+// a consumer group (ReaderConfig.GroupID), those that the group assigns to it, from where the group
+// has committed. It asks ahead of the application, in the background, within the bounds of its
+// configuration.
 //
 // All methods are safe for concurrent use, except that FetchBatch is for one goroutine at a time.
 //

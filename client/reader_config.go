@@ -58,7 +58,9 @@ type ReaderConfig struct {
 	// StartOffset is where every partition starts (in a group: every one of which the group has
 	// committed nothing; partitions and topics that are added later start at their first message
 	// in any case): FirstOffset, LastOffset (only messages that
-	// are written from now on), or an offset. 0, the zero value, means FirstOffset.
+	// are written from now on), or an offset. 0, the zero value, means FirstOffset, which is another
+	// message where the log begins later: for offset 0 itself, which is then out of range, call
+	// SetOffset(0) before the first Fetch (without a group).
 	StartOffset int64
 	// QueueBytes bounds the memory of answers that wait to be read; no further Fetch is sent
 	// beyond it, or beyond Consumer.QueueCapacity batches. One answer per broker may come on
