@@ -83,9 +83,9 @@ func TestPanicsOfBackoffFuncsAreCounted(t *testing.T) {
 			batch, err := NewBatchProducerFromClient(c)
 			require.NoError(t, err)
 			defer batch.Close(within(t))
-			sync, err := NewSyncProducerFromClient(c)
+			single, err := NewSyncProducerFromClient(c)
 			require.NoError(t, err)
-			defer sync.Close(within(t))
+			defer single.Close(within(t))
 			r, err := c.NewReader(ReaderConfig{Topic: "t"})
 			require.NoError(t, err)
 			defer r.Close()
@@ -101,7 +101,7 @@ func TestPanicsOfBackoffFuncsAreCounted(t *testing.T) {
 				shared = 0
 			}
 			require.EqualValues(t, 1, batch.Stats().Panics)
-			require.Equal(t, shared, sync.Stats().Panics)
+			require.Equal(t, shared, single.Stats().Panics)
 			require.Equal(t, shared, r.Stats().Panics)
 			require.Contains(t, log.String(), `"panic in `+tc.name+`" panic=boom`)
 		})
@@ -112,7 +112,7 @@ func TestPanicsOfBackoffFuncsAreCounted(t *testing.T) {
 func TestEveryFormHasStatsAndMetrics(t *testing.T) {
 	k := cluster(t, 1, 1)
 	async := asyncProducer(t, k, quickConfig())
-	sync := &SyncProducer{asyncProducer(t, k, quickConfig())}
+	single := &SyncProducer{asyncProducer(t, k, quickConfig())}
 	batch := batchProducer(t, k.Bootstrap(), quickConfig())
 	for _, tc := range []struct {
 		name string
@@ -123,7 +123,7 @@ func TestEveryFormHasStatsAndMetrics(t *testing.T) {
 		}
 	}{
 		{"async", func() error { return sendOne(t, async, &ProducerMessage{Topic: "t"}) }, async},
-		{"sync", func() error { _, _, err := sync.SendMessage(&ProducerMessage{Topic: "t"}); return err }, sync},
+		{"sync", func() error { _, _, err := single.SendMessage(&ProducerMessage{Topic: "t"}); return err }, single},
 		{"batch", func() error { return batch.Send(within(t), &BatchMessage{Topic: "t"}) }, batch},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

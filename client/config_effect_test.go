@@ -23,7 +23,7 @@ import (
 // needs one too.
 var effects = map[string]string{
 	"clientID":          "TestWhatProduceRequestsCarry",
-	"channelBufferSize": "TestEveryMessageArrivesOnceInOrder",
+	"channelBufferSize": "TestChannelBufferSizeBoundsTheQueues",
 	"version":           "TestEveryReleaseIsSpokenTo",
 
 	"net.maxOpenRequests":  "TestMetricsOfWhatIsInFlightThrottledAndLost",
@@ -48,7 +48,7 @@ var effects = map[string]string{
 	"producer.requiredAcks":        "TestWhatProduceRequestsCarry",
 	"producer.timeout":             "TestWhatProduceRequestsCarry",
 	"producer.deliveryTimeout":     "TestDeliveryTimeoutHoldsInEveryState",
-	"producer.partitioner":         "TestM1AThousandLostLeadersCostARequestOrTwoABackoff",
+	"producer.partitioner":         "TestThePartitionerOfTheConfigurationPlacesMessages",
 	"producer.compression":         "TestMetricsTellTheCompressionRatio",
 	"producer.compressionLevel":    "TestHigherLevelsMakeSmallerBatches",
 	"producer.idempotent":          "TestIdempotentProducerIsExactlyOnceInOrder",
@@ -80,7 +80,7 @@ var effects = map[string]string{
 	"consumer.readBackoffMin":    "TestReadersWaitLongerAndLonger",
 	"consumer.readBackoffMax":    "TestReadersWaitLongerAndLonger",
 
-	"consumer.group.protocol":          "TestWhatMembersTellTheCoordinator",
+	"consumer.group.protocol":          "TestProtocolAuto",
 	"consumer.group.remoteAssignor":    "TestWhatConsumersTellTheCoordinator",
 	"consumer.group.balancers":         "TestWhatMembersTellTheCoordinator",
 	"consumer.group.sessionTimeout":    "TestWhatMembersTellTheCoordinator",

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"fmt"
 	"hash/crc32"
+	"slices"
 	"testing"
 	"time"
 
@@ -199,3 +201,73 @@ func TestManualPartitionerRefusesWhatTheTopicHasNot(t *testing.T) {
 		require.ErrorIs(t, err, ErrPartitionInvalid)
 	}
 }
+
+// Where the messages of a producer go is for the setting to say. That a key is placed as others place
+// it is for the tests of vectors above.
+func TestThePartitionerOfTheConfigurationPlacesMessages(t *testing.T) {
+	const partitions, n, asked = 7, 28, 3
+	k := cluster(t, 1, partitions)
+	asAsked := func(at []int32) bool { return together(at) && at[0] == asked }
+	inTurn := func(at []int32) bool {
+		for i := range at[1:] {
+			if at[i+1] != (at[i]+1)%partitions {
+				return false
+			}
+		}
+		return true
+	}
+	anywhere := func(at []int32) bool { return !together(at) && !inTurn(at) } // or once in 7²⁷ times
+	chosen := map[string]string{}                                             // who placed keys where
+	for _, tc := range []struct {
+		name        string
+		bare, keyed func(at []int32) bool // of messages without keys and with them; nil: by the key
+	}{
+		{"manual", asAsked, asAsked},
+		{"roundrobin", inTurn, inTurn},
+		{"sticky", together, together},
+		{"random", anywhere, anywhere},
+		{"hash", together, nil},
+		{"fnv1a", together, nil},
+		{"murmur2", together, nil},
+		{"crc32", together, nil},
+		{"classic", together, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg := quickConfig()
+			cfg.Producer.Partitioner = tc.name
+			p := asyncProducer(t, k, cfg)
+			send := func(key func(i int) []byte) (msgs []*ProducerMessage, at []int32) {
+				for i := range n {
+					msgs = append(msgs, &ProducerMessage{Topic: "t", Key: key(i), Partition: asked})
+				}
+				_, err := p.ProduceRun(within(t), msgs, nil)
+				require.NoError(t, err)
+				require.NoError(t, p.Flush(within(t)))
+				for _, m := range msgs {
+					at = append(at, m.Partition)
+				}
+				return msgs, at
+			}
+			_, at := send(func(int) []byte { return nil })
+			require.True(t, tc.bare(at), "without keys: %v", at)
+			msgs, at := send(func(i int) []byte { return fmt.Appendf(nil, "key %d", i) })
+			if tc.keyed != nil {
+				require.True(t, tc.keyed(at), "with keys: %v", at)
+				return
+			}
+			by := KeyPartitioner(tc.name)
+			for i, m := range msgs {
+				want, err := by.Partition(m, partitions)
+				require.NoError(t, err)
+				require.Equal(t, want, at[i])
+			}
+			if tc.name != "classic" { // which places keys as hash does
+				require.Empty(t, chosen[fmt.Sprint(at)], "the same places")
+				chosen[fmt.Sprint(at)] = tc.name
+			}
+		})
+	}
+}
+
+// together: all are in one partition.
+func together(at []int32) bool { return len(slices.Compact(slices.Clone(at))) == 1 }

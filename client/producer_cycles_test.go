@@ -77,6 +77,38 @@ func TestP23CreateUseCloseLeavesNothing(t *testing.T) {
 			require.Equal(t, each, n)
 			require.NoError(t, p.Close(within(t)))
 		}},
+		{"batch", func(t *testing.T, c *broker.Cluster, cfg *Config) {
+			p, err := NewBatchProducer(c.Bootstrap(), cfg)
+			require.NoError(t, err)
+			require.NoError(t, p.Send(context.Background(), numberedBatch(each, each)...))
+			require.NoError(t, p.Close(within(t)))
+		}},
+		{"batch async", func(t *testing.T, c *broker.Cluster, cfg *Config) {
+			queued := *cfg
+			queued.Producer.Batch.Async = true
+			p, err := NewBatchProducer(c.Bootstrap(), &queued)
+			require.NoError(t, err)
+			require.NoError(t, p.Send(context.Background(), numberedBatch(each, each)...))
+			require.NoError(t, p.Close(within(t)))
+			n := 0
+			for m := range p.Results() {
+				require.NoError(t, m.Err)
+				n++
+			}
+			require.Equal(t, each, n)
+		}},
+		{"transactional", func(t *testing.T, c *broker.Cluster, cfg *Config) {
+			named := *cfg
+			named.Producer.Idempotent, named.Producer.Transaction.ID = true, "p23"
+			p, err := NewAsyncProducer(c.Bootstrap(), &named)
+			require.NoError(t, err)
+			require.NoError(t, p.BeginTransaction(context.Background()))
+			for range each {
+				require.NoError(t, p.Produce(context.Background(), message(), nil))
+			}
+			require.NoError(t, p.CommitTransaction(context.Background()))
+			require.NoError(t, p.Close(within(t)))
+		}},
 	}
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {

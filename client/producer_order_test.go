@@ -303,6 +303,38 @@ func TestP7WhatMayBeWrittenIsUnknown(t *testing.T) {
 	}
 }
 
+// P4: the leader wrote it before and still knows where: the message gets the offset that it has in
+// the log.
+func TestP4ABatchSentAgainHasItsOriginalOffset(t *testing.T) {
+	c := cluster(t, 1, 1)
+	p := asyncProducer(t, c, idempotentConfig(5))
+	const before, lost, after = 30, 20, 50 // messages: the answer to those in between is lost
+	msgs := numbered(before+lost+after, 1)
+	sent := watchProduce(c)
+	for _, run := range [][]*ProducerMessage{msgs[:before], msgs[before : before+lost], msgs[before+lost:]} {
+		if len(run) == lost {
+			c.LoseAnswers(0, 1)
+		}
+		var out tally
+		_, err := p.ProduceRun(within(t), run, &out)
+		require.NoError(t, err)
+		require.NoError(t, p.Flush(within(t)))
+		out.require(t, len(run), 0)
+	}
+	require.EqualValues(t, 1, p.Stats().Retries)
+	twice := 0
+	for _, b := range sent() {
+		if b.base == before {
+			twice++
+		}
+	}
+	require.Equal(t, 2, twice, "times that the batch came")
+	for i, m := range msgs {
+		require.EqualValues(t, i, m.Offset, "offset of message %d", i)
+	}
+	requireWhole(t, c, 1, len(msgs), 1)
+}
+
 // P4: the leader wrote it before and no longer knows where.
 func TestP4ADuplicateIsASuccessWithoutAnOffset(t *testing.T) {
 	c := cluster(t, 1, 1)
@@ -372,13 +404,7 @@ func TestP8LeadersMoveWhileProducersStart(t *testing.T) {
 		require.NoError(t, p.Flush(within(t)))
 		out.require(t, 300, 0)
 		require.NoError(t, p.Close(within(t)))
-		total := int64(0)
-		for part := range int32(3) {
-			_, end, err := c.Offsets(topic, part)
-			require.NoError(t, err)
-			total += end
-		}
-		require.EqualValues(t, 300, total, "each once")
+		requireWholeTopic(t, c, topic, 3, 300, 10)
 	}
 }
 

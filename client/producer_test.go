@@ -61,20 +61,24 @@ func asyncProducer(t testing.TB, c *broker.Cluster, cfg *Config) *AsyncProducer 
 	return p
 }
 
-// logOf reads a partition's batches from the broker, straight by the protocol, as offset, key
-// and value of each record.
+// logOf reads a partition of topic "t" from the broker, straight by the protocol: key and value of
+// each record.
 func logOf(t testing.TB, c *broker.Cluster, partition int32) (keys, values []string) {
+	return logOfTopic(t, c, "t", partition)
+}
+
+func logOfTopic(t testing.TB, c *broker.Cluster, topic string, partition int32) (keys, values []string) {
 	cl, err := NewClient(c.Bootstrap(), nil)
 	require.NoError(t, err)
 	defer cl.Close()
 	d := new(record.Decompressor)
 	for at := int64(0); ; {
-		b, err := cl.Leader(within(t), "t", partition)
+		b, err := cl.Leader(within(t), topic, partition)
 		require.NoError(t, err)
 		req := kmsg.NewPtrFetchRequest()
 		req.MaxBytes, req.MaxWaitMillis = 50<<20, 10
 		ft := kmsg.NewFetchRequestTopic()
-		ft.Topic, ft.TopicID = "t", cl.meta.Load().topics["t"].id
+		ft.Topic, ft.TopicID = topic, cl.meta.Load().topics[topic].id
 		fp := kmsg.NewFetchRequestTopicPartition()
 		fp.Partition, fp.FetchOffset, fp.PartitionMaxBytes = partition, at, 50<<20
 		ft.Partitions = append(ft.Partitions, fp)
@@ -118,13 +122,17 @@ func numbered(n, keys int) []*ProducerMessage {
 	return out
 }
 
-// requireWhole checks that the topic holds every message of numbered(n, keys) once, in order
-// within each key.
+// requireWhole checks that topic "t" holds every message of numbered(n, keys) once, in order within
+// each key.
 func requireWhole(t testing.TB, c *broker.Cluster, partitions, n, keys int) {
+	requireWholeTopic(t, c, "t", partitions, n, keys)
+}
+
+func requireWholeTopic(t testing.TB, c *broker.Cluster, topic string, partitions, n, keys int) {
 	next := map[string]int{}
 	total := 0
 	for p := range partitions {
-		ks, vs := logOf(t, c, int32(p))
+		ks, vs := logOfTopic(t, c, topic, int32(p))
 		for i, k := range ks {
 			want, seen := next[k]
 			if !seen {

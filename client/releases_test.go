@@ -12,12 +12,13 @@ import (
 	"github.com/kbench/kbench/workloads/broker"
 )
 
-// everyRequest makes a client send every kind of request that it has to a cluster, and checks what
-// comes of it.
-func everyRequest(t *testing.T, k *broker.Cluster, version Version) {
+// everyRequest makes a client of the given version setting send every kind of request that it has to a
+// cluster, and checks what comes of it. Both together are as old as release.
+func everyRequest(t *testing.T, k *broker.Cluster, version, release Version) {
 	ctx := within(t)
 	cfg := quickConfig()
 	cfg.Version, cfg.Producer.Idempotent, cfg.Producer.Compression = version, true, record.ZSTD
+	cfg.Consumer.Group.HeartbeatInterval = 20 * time.Millisecond
 	c, err := NewClient(k.Bootstrap(), cfg)
 	require.NoError(t, err)
 	defer c.Close()
@@ -51,7 +52,50 @@ func everyRequest(t *testing.T, k *broker.Cluster, version Version) {
 	committed, err := c.CommittedOffsets(ctx, "g", "made", 0, 1)
 	require.NoError(t, err)
 	require.Equal(t, []int64{-1, -1}, committed)
+	everyRequestOfAGroup(t, k, c, release, len(run))
 	require.NoError(t, c.DeleteTopics(ctx, "made"))
+}
+
+// everyRequestOfAGroup is that of a member of group "g", which reads and commits topic "made", and of a
+// transaction with its offsets.
+func everyRequestOfAGroup(t *testing.T, k *broker.Cluster, c *Client, release Version, messages int) {
+	ctx := within(t)
+	member, err := c.NewReader(ReaderConfig{Topic: "made", GroupID: "g", GroupProtocol: protocolClassic})
+	require.NoError(t, err)
+	ends := map[int32]int64{}
+	for range messages {
+		m, err := member.FetchMessage(ctx)
+		require.NoError(t, err)
+		require.NoError(t, member.CommitMessages(ctx, m))
+		ends[m.Partition] = m.Offset + 1
+	}
+	require.NoError(t, k.AwaitRequests(ctx, int16(kmsg.Heartbeat), 1))
+	requireCommitted := func() {
+		committed, err := c.CommittedOffsets(ctx, "g", "made", 0, 1)
+		require.NoError(t, err)
+		require.Equal(t, []int64{ends[0], ends[1]}, committed)
+	}
+	requireCommitted()
+
+	cfg := c.Config()
+	cfg.Producer.Transaction.ID = "x"
+	p, err := NewAsyncProducer(k.Bootstrap(), &cfg)
+	require.NoError(t, err)
+	require.NoError(t, p.BeginTransaction(ctx))
+	var out tally
+	_, err = p.ProduceRun(ctx, []*ProducerMessage{{Topic: "made", Key: []byte("k")}}, &out)
+	require.NoError(t, err)
+	ends[0]++
+	who := member.GroupMetadata()
+	if release.before(2, 5) { // KIP-447
+		who = GroupMetadata{GroupID: "g"}
+	}
+	require.NoError(t, p.SendOffsetsToTransaction(ctx, []GroupOffset{{Topic: "made", Partition: 0, Offset: ends[0]}}, who))
+	require.NoError(t, p.CommitTransaction(ctx))
+	require.NoError(t, p.Close(ctx))
+	out.require(t, 1, 0)
+	requireCommitted()
+	require.NoError(t, member.Close())
 }
 
 // Old brokers, and the version setting: what goes over the wire is the same, whichever of the two
@@ -72,7 +116,7 @@ func TestEveryReleaseIsSpokenTo(t *testing.T) {
 				k, err := broker.Start(broker.Options{Version: broke})
 				require.NoError(t, err)
 				defer k.Close()
-				everyRequest(t, k, limit)
+				everyRequest(t, k, limit, release.cap)
 				requireVersions(t, k)
 				versions := k.Versions()
 				delete(versions, int16(kmsg.ApiVersions)) // comes before anything is known
