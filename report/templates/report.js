@@ -167,6 +167,17 @@
     }
   }
 
+  // On paper nothing can be opened: what is closed opens for it, and closes afterwards. Tables of numbers stay
+  // as they are, for there are thousands of rows of them.
+  const opened = [];
+  addEventListener("beforeprint", () => {
+    opened.push(...all("details:not(.numbers):not([open])"));
+    for (const e of opened) e.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const e of opened.splice(0)) e.open = false;
+  });
+
   // Tables sort by the column whose heading is pressed; a second press turns the order round.
   for (const table of all("table.sortable")) {
     const heads = all("thead th", table);
