@@ -77,6 +77,10 @@ func (t timeline) panels(on timelinePaper) []panel {
 		all = append(all, panel{title: "pacer lateness, largest", height: on.extra, format: shortDuration,
 			lines: []panelLine{{"", "line", "", func(m moment) float64 { return m.lateness }, 0}}})
 	}
+	if !on.coarse && t.known(func(m moment) float64 { return m.rss }) {
+		all = append(all, panel{title: "generator's memory, MiB", height: on.extra, format: short,
+			lines: []panelLine{{"", "line", "", func(m moment) float64 { return m.rss / (1 << 20) }, 0}}})
+	}
 	return all
 }
 

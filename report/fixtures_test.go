@@ -74,7 +74,8 @@ func (s scenario) make(repeat, order int) (results.Run, []results.Window) {
 
 // window makes one second of the run and adds its messages to the counts.
 func (s scenario) window(rng *rand.Rand, second int, run *results.Run) results.Window {
-	w := results.Window{StartNs: int64(second) * 1e9, LengthNs: 1e9, Series: map[string]*hist.Histogram{}, Lag: -1, LatenessNs: int64(40_000 + rng.ExpFloat64()*30_000)}
+	w := results.Window{StartNs: int64(second) * 1e9, LengthNs: 1e9, Series: map[string]*hist.Histogram{}, Lag: -1, LatenessNs: int64(40_000 + rng.ExpFloat64()*30_000),
+		RSSBytes: 64<<20 + int64(second+s.warmUp)*100<<10}
 	record := func(name string, ns float64) {
 		if w.Series[name] == nil {
 			w.Series[name] = hist.New()

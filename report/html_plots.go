@@ -225,6 +225,10 @@ func timelineNumbers(t timeline) table {
 		n.Head = append(n.Head, "failed")
 	}
 	n.Head = append(n.Head, "lateness")
+	rss := t.known(func(m moment) float64 { return m.rss })
+	if rss {
+		n.Head = append(n.Head, "memory")
+	}
 	for _, m := range t.moments {
 		cells := []string{trimZeros(fmt.Sprintf("%.3f", m.at)), quantity(m.rate), knownDuration(m.p50), knownDuration(m.p99), knownDuration(m.max)}
 		if t.consumes {
@@ -243,7 +247,11 @@ func timelineNumbers(t timeline) table {
 		if failed {
 			cells = append(cells, known(m.failed, quantity))
 		}
-		n.Rows = append(n.Rows, tableRow{Swatch: -1, Cells: append(cells, knownDuration(m.lateness))})
+		cells = append(cells, knownDuration(m.lateness))
+		if rss {
+			cells = append(cells, known(m.rss, func(v float64) string { return memory(int64(v)) }))
+		}
+		n.Rows = append(n.Rows, tableRow{Swatch: -1, Cells: cells})
 	}
 	return n
 }

@@ -161,5 +161,6 @@ func momentOf(row *results.TimelineRow, headline string) moment {
 		rate: row.AckedPerSecond, received: row.ReceivedPerSecond, failed: float64(row.Failed + row.Unknown),
 		p50: orNaN(float64(s.P50Ns), has), p99: orNaN(float64(s.P99Ns), has), max: orNaN(float64(s.MaxNs), has),
 		lag: orNaN(float64(row.Lag), row.Lag >= 0), inFlight: float64(row.InFlight), lateness: float64(row.LatenessNs),
+		rss: orNaN(float64(row.RSSBytes), row.RSSBytes > 0),
 	}
 }

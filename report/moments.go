@@ -14,6 +14,7 @@ type moment struct {
 	lag            float64   // messages, summed over the consumers
 	inFlight       float64   // messages
 	lateness       float64   // nanoseconds
+	rss            float64   // bytes of the generator's memory
 	lags           []float64 // messages, by partition; nil when they are not shown
 }
 
@@ -36,7 +37,7 @@ func thin(all []moment, n int) (moments []moment, each int) {
 
 // together makes one moment of several that follow each other.
 func together(group []moment) moment {
-	m := moment{at: group[0].at, lag: math.NaN(), inFlight: math.NaN(), lateness: math.NaN(), p99: math.NaN(), max: math.NaN()}
+	m := moment{at: group[0].at, lag: math.NaN(), inFlight: math.NaN(), lateness: math.NaN(), rss: math.NaN(), p99: math.NaN(), max: math.NaN()}
 	var messages, received float64
 	var p50s []float64
 	for _, g := range group {
@@ -47,6 +48,7 @@ func together(group []moment) moment {
 		m.p99, m.max = worse(m.p99, g.p99), worse(m.max, g.max)
 		m.lags = worseEach(m.lags, g.lags)
 		m.lag, m.inFlight, m.lateness = worse(m.lag, g.lag), worse(m.inFlight, g.inFlight), worse(m.lateness, g.lateness)
+		m.rss = worse(m.rss, g.rss)
 		if !math.IsNaN(g.p50) {
 			p50s = append(p50s, g.p50)
 		}

@@ -63,7 +63,7 @@ func panelPlot(p panel, t timeline, title string, last bool) *plot.Plot {
 	if last {
 		xTitle = "since the start of the measured phase"
 	}
-	fig := newPlot(title, xTitle, strings.NewReplacer("consumer lag, messages", "lag", "pacer lateness, largest", "lateness").Replace(p.title))
+	fig := newPlot(title, xTitle, strings.NewReplacer("consumer lag, messages", "lag", "pacer lateness, largest", "lateness", "generator's memory, MiB", "memory, MiB").Replace(p.title))
 	end := t.moments[len(t.moments)-1]
 	x := axis{lo: math.Min(0, t.moments[0].at), hi: math.Max(end.at+end.length, 1e-3), to: 1}
 	values := []float64{p.level}

@@ -80,6 +80,25 @@ func TestHostTicks(t *testing.T) {
 	}
 }
 
+func TestResidentBytes(t *testing.T) {
+	require.EqualValues(t, 20480, residentBytes(files(map[string]string{"proc/self/statm": "100 5 3 1 0 9 0\n"}), 4096), "the second field, in pages")
+	for _, bad := range []string{"", "100", "100 x 3", "100 -5 3", "100 9223372036854775807 3"} {
+		require.Zero(t, residentBytes(files(map[string]string{"proc/self/statm": bad}), 4096), bad)
+	}
+	require.Zero(t, residentBytes(files(nil), 4096), "a system without it")
+	if runtime.GOOS != "linux" {
+		return
+	}
+	before := ResidentBytes()
+	require.Positive(t, before)
+	held := make([]byte, 64<<20)
+	for i := 0; i < len(held); i += 4096 {
+		held[i] = 1
+	}
+	require.Greater(t, ResidentBytes(), before+32<<20, "what is touched is resident")
+	runtime.KeepAlive(held)
+}
+
 func TestHostInfo(t *testing.T) {
 	h := HostInfo()
 	require.NotEmpty(t, h.OS)

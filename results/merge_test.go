@@ -18,7 +18,7 @@ import (
 func load(seed uint64, all map[string]*hist.Histogram) (windows []results.Window, counts results.Counts) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for second := -1; second < 6; second++ { // one of warm-up, four measured, one of drain
-		w := results.Window{StartNs: int64(second) * 1e9, LengthNs: 1e9, Lag: int64(second + 1), Series: map[string]*hist.Histogram{}}
+		w := results.Window{StartNs: int64(second) * 1e9, LengthNs: 1e9, Lag: int64(second + 1), RSSBytes: int64(1000 + second), Series: map[string]*hist.Histogram{}}
 		for _, name := range []string{results.SeriesResponse, results.SeriesService, results.SeriesE2E} {
 			h := hist.New()
 			for range 200 + random.IntN(50) {
@@ -144,6 +144,7 @@ func TestMergeIsWithoutLoss(t *testing.T) {
 			if row.StartNs >= 0 {
 				acked += row.Acked
 			}
+			require.EqualValues(t, 3*(1000+row.StartNs/1e9), row.RSSBytes, "of three generators")
 		}
 		require.Equal(t, run.Counts.Acked, acked)
 	}

@@ -44,7 +44,7 @@ func milliseconds(ns int64) int64 { return int64(math.Round(float64(ns) / 1e6)) 
 func (r *TimelineRow) window() Window {
 	return Window{
 		StartNs: r.StartNs, LengthNs: r.LengthNs, Attempted: r.Attempted, Acked: r.Acked, Failed: r.Failed, Unknown: r.Unknown,
-		Received: r.Received, AckedBytes: r.AckedBytes, Lag: r.Lag, InFlight: r.InFlight, LatenessNs: r.LatenessNs, Faults: r.Faults,
+		Received: r.Received, AckedBytes: r.AckedBytes, Lag: r.Lag, InFlight: r.InFlight, LatenessNs: r.LatenessNs, RSSBytes: r.RSSBytes, Faults: r.Faults,
 		Series: map[string]*hist.Histogram{},
 	}
 }
@@ -60,6 +60,7 @@ func (w *Window) add(o *Window) {
 	w.AckedBytes += o.AckedBytes
 	w.InFlight += o.InFlight
 	w.LatenessNs = max(w.LatenessNs, o.LatenessNs)
+	w.RSSBytes += o.RSSBytes // as that of their generators
 	if o.Lag >= 0 {
 		w.Lag = max(w.Lag, 0) + o.Lag
 	}

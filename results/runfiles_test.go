@@ -30,7 +30,7 @@ func histogram(values ...int64) *hist.Histogram {
 func threeWindows() []results.Window {
 	return []results.Window{
 		{StartNs: -1e9, LengthNs: 1e9, Attempted: 5, Acked: 5, Lag: -1, Series: map[string]*hist.Histogram{results.SeriesResponse: histogram(7e6)}},
-		{StartNs: 0, LengthNs: 1e9, Attempted: 4, Acked: 2, Failed: 1, Unknown: 1, Received: 2, AckedBytes: 200, Lag: 0, InFlight: 1, LatenessNs: 123_456,
+		{StartNs: 0, LengthNs: 1e9, Attempted: 4, Acked: 2, Failed: 1, Unknown: 1, Received: 2, AckedBytes: 200, Lag: 0, InFlight: 1, LatenessNs: 123_456, RSSBytes: 48 << 20,
 			Series: map[string]*hist.Histogram{results.SeriesResponse: histogram(1e6, 3e6), results.SeriesFailed: histogram(9e6), results.SeriesE2E: histogram(-2e6, 4e6)}},
 		{StartNs: 1e9, LengthNs: 5e8, Acked: 1, Attempted: 1, AckedBytes: 100, Lag: 17, Series: map[string]*hist.Histogram{results.SeriesResponse: histogram(2_000_001), results.SeriesFailed: nil}},
 	}
@@ -158,6 +158,7 @@ func TestBadTimelines(t *testing.T) {
 	require.NoError(t, err, "unknown columns are passed over")
 	require.EqualValues(t, 1.5e9, rows[0].StartNs)
 	require.EqualValues(t, -1, rows[0].Lag)
+	require.Zero(t, rows[0].RSSBytes)
 }
 
 func TestTimelineKeepsEveryNanosecond(t *testing.T) {
@@ -170,6 +171,7 @@ func TestTimelineKeepsEveryNanosecond(t *testing.T) {
 			Acked:      rapid.Int64Range(0, math.MaxInt64).Draw(t, "acked"),
 			LatenessNs: rapid.Int64Range(0, 1e15).Draw(t, "lateness"),
 			Lag:        rapid.Int64Range(-1, 1e15).Draw(t, "lag"),
+			RSSBytes:   rapid.Int64Range(0, 1e15).Draw(t, "memory"),
 			Series:     map[string]*hist.Histogram{"request.x": histogram(rapid.SliceOf(rapid.Int64Range(-1e12, 1e12)).Draw(t, "values")...)},
 		}
 		run := &results.Run{StartedAt: started}

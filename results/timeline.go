@@ -22,6 +22,7 @@ import (
 //	lag_messages                      consumers' lag at the end; empty when unknown
 //	in_flight_messages                accepted and not decided at the end
 //	lateness_ms                       largest lateness of a pacer in the window
+//	rss_bytes                         resident size of the generator's process at the end; empty when unknown
 //	faults                            kinds of the faults in force in the window, joined by +
 //	NAME_count, NAME_p50_ms, NAME_p99_ms, NAME_max_ms   one group for each series of the run;
 //	                                  the latencies are empty when the count is 0
@@ -36,6 +37,7 @@ type TimelineRow struct {
 	Lag                                                    int64 // -1 when unknown
 	InFlight                                               int64
 	LatenessNs                                             int64
+	RSSBytes                                               int64  // 0 when unknown
 	Faults                                                 string // "stall", "cut+delay"; empty: none
 	// Series has an entry for every series with values in the window.
 	Series map[string]TimelineSeries
@@ -51,7 +53,7 @@ func (w *Window) Row() TimelineRow {
 	row := TimelineRow{
 		StartNs: w.StartNs, LengthNs: w.LengthNs,
 		Attempted: w.Attempted, Acked: w.Acked, Failed: w.Failed, Unknown: w.Unknown, Received: w.Received,
-		AckedBytes: w.AckedBytes, Lag: w.Lag, InFlight: w.InFlight, LatenessNs: w.LatenessNs, Faults: w.Faults,
+		AckedBytes: w.AckedBytes, Lag: w.Lag, InFlight: w.InFlight, LatenessNs: w.LatenessNs, RSSBytes: w.RSSBytes, Faults: w.Faults,
 		Series: map[string]TimelineSeries{},
 	}
 	if w.LengthNs > 0 {
@@ -87,9 +89,10 @@ var columns = []column{
 	rate("acked_per_s", func(r *TimelineRow) *float64 { return &r.AckedPerSecond }),
 	rate("acked_bytes_per_s", func(r *TimelineRow) *float64 { return &r.AckedBytesPerSecond }),
 	rate("received_per_s", func(r *TimelineRow) *float64 { return &r.ReceivedPerSecond }),
-	lagColumn(),
+	perhaps("lag_messages", -1, func(r *TimelineRow) *int64 { return &r.Lag }),
 	scaled("in_flight_messages", 1, func(r *TimelineRow) *int64 { return &r.InFlight }),
 	scaled("lateness_ms", 1e6, func(r *TimelineRow) *int64 { return &r.LatenessNs }),
+	perhaps("rss_bytes", 0, func(r *TimelineRow) *int64 { return &r.RSSBytes }),
 	{
 		name: "faults",
 		text: func(r *TimelineRow) string { return r.Faults },
@@ -123,18 +126,20 @@ func rate(name string, field func(*TimelineRow) *float64) column {
 	}
 }
 
-func lagColumn() column {
-	c := scaled("lag_messages", 1, func(r *TimelineRow) *int64 { return &r.Lag })
+// perhaps is a column of an integer that is empty where it is not known, which unknown stands for: what a
+// row holds until it is told otherwise.
+func perhaps(name string, unknown int64, field func(*TimelineRow) *int64) column {
+	c := scaled(name, 1, field)
 	text, take := c.text, c.take
 	c.text = func(r *TimelineRow) string {
-		if r.Lag < 0 {
+		if *field(r) <= unknown {
 			return ""
 		}
 		return text(r)
 	}
 	c.take = func(r *TimelineRow, cell string) error {
 		if cell == "" {
-			return nil // it is -1 until told otherwise
+			return nil
 		}
 		return take(r, cell)
 	}

@@ -135,6 +135,27 @@ func CPUAvailable() float64 {
 	return cores
 }
 
+// ResidentBytes is the resident size of this process now; 0 where the system does not tell, which is
+// outside Linux. It takes some ten microseconds and is safe for concurrent use.
+func ResidentBytes() int64 { return residentBytes(os.DirFS("/"), int64(os.Getpagesize())) }
+
+// residentBytes reads the second field of /proc/self/statm, which is in pages.
+func residentBytes(root fs.FS, page int64) int64 {
+	data, err := fs.ReadFile(root, "proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil || pages < 0 || pages > math.MaxInt64/page {
+		return 0
+	}
+	return pages * page
+}
+
 // hostTicks reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
 // steal; what follows is contained in user already.
 func hostTicks(root fs.FS) (all, idle, stolen int64) {

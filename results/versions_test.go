@@ -40,6 +40,7 @@ func TestEveryVersionIsRead(t *testing.T) {
 				acked := int64(0)
 				for _, row := range rows {
 					acked += row.Acked
+					require.Zero(t, row.RSSBytes, "not known then")
 				}
 				require.GreaterOrEqual(t, acked, int64(1000), "with the warm-up's")
 				require.Equal(t, version >= 2, run.Consumption != nil)

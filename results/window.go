@@ -19,6 +19,8 @@ type Window struct {
 	InFlight int64
 	// LatenessNs is the largest lateness of a pacer's waking up in the window.
 	LatenessNs int64
+	// RSSBytes is the resident size of the generator's process at the end of the window; 0 when unknown.
+	RSSBytes int64
 	// Faults are the kinds of those in force at some instant of the window, joined by +.
 	Faults string
 }

@@ -165,12 +165,13 @@ func (c *conductor) measure(k *keeper) {
 	c.spec.Target.Mark(c.drain, MeasureEnd)
 }
 
-// measuredEnds reads off lag and messages in flight at the end of the measured phase, and tells the
+// measuredEnds reads off lag, messages in flight and memory at the end of the measured phase, and tells the
 // director of the consumers.
 func (c *conductor) measuredEnds() {
 	defer close(c.measured)
 	if elapsed := c.frame.end.Load() - c.frame.start.Load(); elapsed > 0 {
-		c.atEnd = &mark{lag: c.readLag(elapsed), inFlight: c.inFlight()}
+		end := c.markAt(elapsed)
+		c.atEnd = &end
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // keeper looks after a run while it is under way: a few times a second it merges windows that
-// lie back, reads lag and messages in flight off at the end of each window, lets go of
+// lie back, reads lag, messages in flight and memory off at the end of each window, lets go of
 // sequences that arrived whole, notices when nothing succeeds, and tells how things stand.
 // Everything in it but phase belongs to its goroutine.
 type keeper struct {
@@ -80,7 +80,7 @@ func (e *engine) readLag(endNs int64) int64 {
 	return e.lags.read(endNs, endNs <= end-start, e.spec.Target.Lags)
 }
 
-// mark reads off lag and messages in flight for the windows that ended.
+// mark reads off lag, messages in flight and memory for the windows that ended.
 func (k *keeper) mark(now int64) {
 	if now < k.frame.start.Load()+k.frame.interval {
 		return
@@ -89,7 +89,7 @@ func (k *keeper) mark(now int64) {
 	if len(k.timeline.marks) >= ended {
 		return
 	}
-	m := mark{lag: k.readLag(int64(ended) * k.frame.interval), inFlight: k.inFlight()}
+	m := k.markAt(int64(ended) * k.frame.interval)
 	for len(k.timeline.marks) < ended {
 		k.timeline.marks = append(k.timeline.marks, m)
 	}

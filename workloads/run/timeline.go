@@ -15,8 +15,16 @@ type timeline struct {
 	atEnd   *mark // of the measured phase's last window, which may be shorter; nil: as the others
 }
 
-// mark is what is read off at the end of a window.
-type mark struct{ lag, inFlight int64 }
+// mark is what is read off at the end of a window; rss is 0 when it is not known.
+type mark struct{ lag, inFlight, rss int64 }
+
+// markAt reads off the end of a window.
+func (e *engine) markAt(endNs int64) mark {
+	return mark{lag: e.readLag(endNs), inFlight: e.inFlight(), rss: results.ResidentBytes()}
+}
+
+// into puts down what was read off at the end of the window.
+func (m mark) into(w *results.Window) { w.Lag, w.InFlight, w.RSSBytes = m.lag, m.inFlight, m.rss }
 
 // merge adds a recorder's cell of window i.
 func (t *timeline) merge(i int, c *cell) {
@@ -66,10 +74,10 @@ func (t *timeline) windows(elapsed int64) []results.Window {
 			w.LengthNs = min(step, elapsed-w.StartNs)
 		}
 		if i < len(t.marks) {
-			w.Lag, w.InFlight = t.marks[i].lag, t.marks[i].inFlight
+			t.marks[i].into(&w)
 		}
 		if i == n-1 && t.atEnd != nil {
-			w.Lag, w.InFlight = t.atEnd.lag, t.atEnd.inFlight
+			t.atEnd.into(&w)
 		}
 		if i >= len(t.cells) || t.cells[i] == nil {
 			if i < n {

@@ -3,6 +3,7 @@ package synthetic_test
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ func TestCheck05Overload(t *testing.T) {
 	require.Contains(t, out.Run.Verdict.Reasons[0], "not sustained")
 	for i, w := range out.Windows[:10] {
 		require.InEpsilon(t, 1000*(i+1), w.InFlight, 0.01, "backlog at the end of second %d", i+1)
+		require.Equal(t, runtime.GOOS == "linux", w.RSSBytes > 0, "memory at the end of second %d", i+1)
 	}
 }
 
