@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
@@ -169,6 +170,9 @@ func (d *drawing) panel(p panel, t timeline, x axis, top float64, on timelinePap
 			xs[i].label = ""
 		}
 	}
+	if !on.coarse { // what reads figures off the picture finds its axes and lines by these
+		d.open("g", attrs{"class", "panel", "data-name", p.title, "data-y", y.attr("")})
+	}
 	d.frame(x, y, xs, y.ticks(ticksUp(p.height*1.6), p.format), xTitle, p.title)
 	if p.level > 0 {
 		d.line("target", x.from, y.at(p.level), x.to, y.at(p.level))
@@ -182,10 +186,15 @@ func (d *drawing) panel(p panel, t timeline, x axis, top float64, on timelinePap
 		if on.coarse {
 			toWholeUnits(places)
 		}
-		d.path(l.class+t.hueOf(l), l.dash, places)
+		name := cmp.Or(l.key, "all")
+		if on.coarse {
+			name = ""
+		}
+		d.path(l.class+t.hueOf(l), l.dash, places, "data-line", name)
 	}
 	if !on.coarse {
 		d.keys(p, t, x.from, x.to, top-9)
+		d.end("g")
 	}
 }
 

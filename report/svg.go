@@ -143,10 +143,10 @@ func (d *drawing) curve(class string, l look, places []place) {
 	d.path(class+" c"+strconv.Itoa(l.hue), dashes[l.dash], places)
 }
 
-// path draws a line through the places; nothing when there are none.
-func (d *drawing) path(class, dash string, places []place) {
+// path draws a line through the places, with more attributes; nothing when there are none.
+func (d *drawing) path(class, dash string, places []place, more ...string) {
 	if data := pathOf(places); data != "" {
-		d.element("path", attrs{"class", class, "d", data, "stroke-dasharray", dash})
+		d.element("path", append(attrs{"class", class, "d", data, "stroke-dasharray", dash}, more...))
 	}
 }
 

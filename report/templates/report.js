@@ -52,7 +52,7 @@
 
   // What stands for a point without a text of its own shows the one it has elsewhere: at its marker, in the
   // table of points, or in that of the runs.
-  const tips = new Map(all(".spot[data-p][data-tip]").map((e) => [e.dataset.p, e.dataset.tip]));
+  const tips = new Map(all(".frontier .spot[data-tip]").map((e) => [e.dataset.p, e.dataset.tip]));
   const told = (e) => {
     const index = e.dataset.p, text = e.dataset.tip ?? tips.get(index);
     if (text) return text;
