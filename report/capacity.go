@@ -65,15 +65,26 @@ func capacityText(c *results.Capacity) string {
 	case results.CapacityCeiling:
 		return fmt.Sprintf("at least %s msg/s, held %s with %s: that is this generator's ceiling, no higher rate was asked for, and the cluster may do more",
 			quantity(c.MessagesPerSecond), heldFor(c), objective)
+	case results.CapacityGenerator:
+		return fmt.Sprintf("at least %s msg/s, held %s with %s: at %s msg/s the generator, not the cluster, gave out (%s), and the cluster may do more",
+			quantity(c.MessagesPerSecond), heldFor(c), objective, quantity(c.UpperPerSecond), c.Generator)
 	case results.CapacityProbes:
 		return fmt.Sprintf("at least %s msg/s, held %s with %s: every probe held until they were used up; begin with a higher --rate or allow more --probes",
 			quantity(c.MessagesPerSecond), heldFor(c), objective)
 	case results.CapacityNothing:
-		return fmt.Sprintf("none: no rate that was probed (%s msg/s) held %s", probedRates(c), objective)
+		return fmt.Sprintf("none: no rate that was probed (%s msg/s) held %s", probedRates(c), objective) + generatorText(c)
 	case results.CapacityUnconfirmed:
-		return fmt.Sprintf("no figure: probes held up to %s msg/s with %s, but no hold run did", quantity(highestHeld(c)), objective)
+		return fmt.Sprintf("no figure: probes held up to %s msg/s with %s, but no hold run did", quantity(highestHeld(c)), objective) + generatorText(c)
 	}
 	return fmt.Sprintf("not finished: %s probed, %s msg/s the highest that held %s", plural(len(c.Probes), "rate"), quantity(highestHeld(c)), objective)
+}
+
+// generatorText says whose doing it was that nothing held, if it was the generator's.
+func generatorText(c *results.Capacity) string {
+	if c.Generator == "" {
+		return ""
+	}
+	return "; that says nothing of the cluster: the generator gave out (" + c.Generator + ")"
 }
 
 // heldFor is how long the hold run took.
@@ -116,10 +127,10 @@ func (v *view) agreements() []string {
 		for i := range src.result.Capacity {
 			c := &src.result.Capacity[i]
 			_, title := v.pointOf(src, c.Point)
-			if figures[title] == nil {
+			if !slices.Contains(order, title) {
 				order = append(order, title)
 			}
-			if c.Held() {
+			if c.Held() && c.Outcome != results.CapacityGenerator { // how far the cluster's agree
 				figures[title] = append(figures[title], c.MessagesPerSecond)
 			}
 		}

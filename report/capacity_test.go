@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,12 @@ func TestCapacityText(t *testing.T) {
 		{"found, but not narrowed down", results.Capacity{Outcome: results.CapacityFound, MessagesPerSecond: 999, AskedPerSecond: 1000, UpperPerSecond: 2000, Probes: held},
 			"999 msg/s held for 30.0 s with errors<1%; 2,000 msg/s did not hold (100 % above: more --probes would narrow that down)"},
 		{"ceiling", results.Capacity{Outcome: results.CapacityCeiling, MessagesPerSecond: 999, Probes: held}, "at least 999 msg/s, held for 30.0 s with errors<1%: that is this generator's ceiling"},
+		{"generator", results.Capacity{Outcome: results.CapacityGenerator, MessagesPerSecond: 999, UpperPerSecond: 1019, Generator: "the generator was too busy: 1.9 of 2 cores", Probes: held},
+			"at least 999 msg/s, held for 30.0 s with errors<1%: at 1,019 msg/s the generator, not the cluster, gave out (the generator was too busy: 1.9 of 2 cores), and the cluster may do more"},
+		{"nothing, since the generator gave out", results.Capacity{Outcome: results.CapacityNothing, Generator: "too busy", Probes: probes},
+			"held errors<1%; that says nothing of the cluster: the generator gave out (too busy)"},
+		{"unconfirmed, since the generator gave out", results.Capacity{Outcome: results.CapacityUnconfirmed, Generator: "too busy", Probes: probes},
+			"but no hold run did; that says nothing of the cluster: the generator gave out (too busy)"},
 		{"probes", results.Capacity{Outcome: results.CapacityProbes, MessagesPerSecond: 999, Probes: held}, "at least 999 msg/s, held for 30.0 s with errors<1%: every probe held"},
 		{"nothing", results.Capacity{Outcome: results.CapacityNothing, Probes: probes}, "none: no rate that was probed (1,000 to 2,000 msg/s) held errors<1%"},
 		{"unconfirmed", results.Capacity{Outcome: results.CapacityUnconfirmed, Probes: probes}, "no figure: probes held up to 1,000 msg/s"},
@@ -88,6 +95,30 @@ func TestCapacityText(t *testing.T) {
 		tt.c.Objectives = []string{"errors<1%"}
 		require.Contains(t, capacityText(&tt.c), tt.want, tt.says)
 	}
+}
+
+// A figure that is the generator's limit is called a lower bound wherever it stands, and agrees with nothing.
+func TestCapacityThatIsTheGenerators(t *testing.T) {
+	f := capacityResult(t)
+	c := &f.result.Capacity[0]
+	c.Outcome, c.Generator = results.CapacityGenerator, "the generator was too busy: 1.80 of 2.00 cores busy"
+	again := *c
+	again.Repeat = 1
+	f.result.Capacity = append(f.result.Capacity, again)
+	text := regexp.MustCompile(`at\s+least\s+1,900\s+msg/s,.*1,935\s+msg/s\s+the\s+generator,\s+not\s+the\s+cluster,\s+gave\s+out\s+\(the\s+generator\s+was\s+too\s+busy`)
+	var b bytes.Buffer
+	require.NoError(t, Terminal(&b, f.result, TerminalOptions{}))
+	require.Regexp(t, text, strings.Join(strings.Fields(b.String()), " "))
+	require.NotContains(t, b.String(), "agreement")
+	b.Reset()
+	require.NoError(t, Markdown(&b, f.result))
+	require.Regexp(t, text, b.String())
+	require.Contains(t, b.String(), "≥ capacity: a lower bound")
+	b.Reset()
+	require.NoError(t, HTML(&b, f.result, f.dir))
+	require.Regexp(t, text, b.String())
+	require.Contains(t, b.String(), "≥ capacity: a lower bound")
+	require.NotContains(t, b.String(), "capacity found")
 }
 
 // A search that found nothing has no run of a point, and is a report all the same.

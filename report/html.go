@@ -157,6 +157,8 @@ func (v *view) subtitle() string {
 func badges(t tally) []badge {
 	var bs []badge
 	switch {
+	case t.searches > 0 && t.found == t.searches && t.atLeast > 0:
+		bs = append(bs, badge{"mild", "≥ capacity: a lower bound"})
 	case t.searches > 0 && t.found == t.searches:
 		bs = append(bs, badge{"good", "✓ capacity found"})
 	case t.searches > 1 && t.found > 0:

@@ -110,7 +110,7 @@ func (v *view) repeated() bool {
 type tally struct {
 	points, runs, invalid, skipped int
 	conditions, broken             int // thresholds, and runs in which one did not hold
-	searches, found                int // of capacity, and those that found one
+	searches, found, atLeast       int // of capacity, those that found one, and of these those that found a lower bound
 	embedded, interrupted          bool
 }
 
@@ -123,6 +123,9 @@ func (v *view) tally() tally {
 		for i := range src.result.Capacity {
 			if src.result.Capacity[i].Held() {
 				t.found++
+			}
+			if src.result.Capacity[i].AtLeast() {
+				t.atLeast++
 			}
 		}
 	}

@@ -13,6 +13,10 @@ type Capacity struct {
 	MessagesPerSecond float64 `json:"messagesPerSecond"`
 	AskedPerSecond    float64 `json:"askedPerSecond"`
 	UpperPerSecond    float64 `json:"upperPerSecond,omitempty"`
+	// Generator is what the generator or its machine had come to in every run at the rate that the outcome
+	// rests on: at UpperPerSecond for "generator"; with "nothing" and "unconfirmed" in all runs that did not
+	// hold. Empty: it was the cluster that did not hold.
+	Generator string `json:"generator,omitempty"`
 	// CeilingPerSecond is the most that was asked for; 0: there was no such bound.
 	CeilingPerSecond float64 `json:"ceilingPerSecond,omitempty"`
 	// Probes are all runs of the search in order, those to hold the result at its end.
@@ -23,6 +27,7 @@ type Capacity struct {
 const (
 	CapacityFound       = "found"       // a rate held, and a higher one did not
 	CapacityCeiling     = "ceiling"     // the generator's ceiling held: the capacity is that or more
+	CapacityGenerator   = "generator"   // a rate held, and above it the generator or its machine gave out: the capacity is that or more
 	CapacityProbes      = "probes"      // the highest rate probed held when the probes were used up
 	CapacityNothing     = "nothing"     // no rate that was probed held
 	CapacityUnconfirmed = "unconfirmed" // probes held, but no hold run: there is no figure
@@ -30,8 +35,11 @@ const (
 )
 
 // Held says whether the search has a figure.
-func (c *Capacity) Held() bool {
-	return c.Outcome == CapacityFound || c.Outcome == CapacityCeiling || c.Outcome == CapacityProbes
+func (c *Capacity) Held() bool { return c.Outcome == CapacityFound || c.AtLeast() }
+
+// AtLeast says whether that figure is a lower bound: nothing was seen of the cluster not to hold.
+func (c *Capacity) AtLeast() bool {
+	return c.Outcome == CapacityCeiling || c.Outcome == CapacityGenerator || c.Outcome == CapacityProbes
 }
 
 // Stages of a probe.

@@ -246,6 +246,9 @@ func verdictOf(parts []runPart) Verdict {
 		for _, text := range p.Verdict.Warnings {
 			v.Warnings = append(v.Warnings, p.shard.name+": "+text)
 		}
+		for _, text := range p.Verdict.Generator {
+			v.Generator = append(v.Generator, p.shard.name+": "+text)
+		}
 	}
 	return v
 }

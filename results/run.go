@@ -1,6 +1,10 @@
 package results
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Run is one execution of a point.
 type Run struct {
@@ -242,7 +246,20 @@ type Verdict struct {
 	Valid    bool     `json:"valid"`
 	Reasons  []string `json:"reasons"`  // why it is invalid; empty when valid
 	Warnings []string `json:"warnings"` // what to know before quoting the figure
+	// Generator are those of the reasons that are about the load generator or its machine, and in a closed
+	// loop the warning that it was busy: the figures are theirs as much as the cluster's. Empty without any.
+	Generator []string `json:"generator,omitempty"`
 }
+
+// GeneratorBound says whether the figures are the generator's or its machine's as much as the cluster's.
+func (v *Verdict) GeneratorBound() bool {
+	return len(v.Generator) > 0 || slices.ContainsFunc(v.Warnings, func(w string) bool { // of results without the field
+		return strings.HasPrefix(w, WarningGeneratorBound)
+	})
+}
+
+// WarningGeneratorBound is how the warning begins that a closed loop's generator was busy.
+const WarningGeneratorBound = "generator-bound"
 
 // Threshold is one condition on a run's figures and whether it held.
 type Threshold struct {

@@ -32,6 +32,11 @@ drawn as a curve of throughput against latency in the report.
 
 With --sweep each point gets a capacity of its own, with --repeat several. No rate above this
 generator's ceiling is asked for; one that is not known is measured first (--ceiling).
+
+Mostly the generator gives out before that: it was too busy, stood still, or was behind its own
+schedule in the lowest run that did not hold, also when that was made again. Then the figure is a
+lower bound ("at least"), and says so: nothing was seen of what the cluster does above it. More
+machines make more load (kbench merge).
 `
 
 const capacityExample = `  kbench capacity quick --slo 'response.p99<20ms'
@@ -40,9 +45,10 @@ const capacityExample = `  kbench capacity quick --slo 'response.p99<20ms'
 
 const capacityCodes = `
 Exit codes:
-  0  found                                    3  no rate that was probed holds the objective
-  1  error                                    4  no hold run confirmed what the probes found
-  2  wrong usage, or an invalid workload    130  interrupted (what was probed is kept)`
+  0  found, or a lower bound of it            4  no hold run confirmed what the probes found
+  1  error                                    5  the generator, not the cluster, gave out in every probe
+  2  wrong usage, or an invalid workload    130  interrupted (what was probed is kept)
+  3  no rate that was probed holds the objective`
 
 // capacityOptions are the flags of `kbench capacity`.
 type capacityOptions struct {
@@ -202,6 +208,10 @@ func capacityCode(r *results.Result) int {
 	for i := range r.Capacity {
 		switch r.Capacity[i].Outcome {
 		case results.CapacityNothing:
+			if r.Capacity[i].Generator != "" {
+				code = worse(code, codeInvalid)
+				continue
+			}
 			code = worse(code, codeThreshold)
 		case results.CapacityUnconfirmed:
 			code = worse(code, codeInconclusive)

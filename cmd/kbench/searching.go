@@ -66,6 +66,7 @@ func (s *searching) search(x plan.Execution) error {
 	}
 	end, c := search.Conclusion(), &s.result.Capacity[record]
 	c.Outcome, c.MessagesPerSecond, c.AskedPerSecond, c.UpperPerSecond = string(end.Outcome), end.Achieved, end.Asked, end.Upper
+	c.Generator = end.Reason
 	return s.save()
 }
 

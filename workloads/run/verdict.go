@@ -74,17 +74,24 @@ func Judge(f Facts, limits workloads.Validity) results.Verdict {
 	j.counts()
 	j.cluster()
 	j.warn()
-	return results.Verdict{Valid: len(j.reasons) == 0, Reasons: nonNil(j.reasons), Warnings: nonNil(j.warnings)}
+	return results.Verdict{Valid: len(j.reasons) == 0, Reasons: nonNil(j.reasons), Warnings: nonNil(j.warnings), Generator: j.own}
 }
 
 type judge struct {
 	f                 Facts
 	lim               workloads.Validity
 	reasons, warnings []string
+	own               []string // of both, those that are about the generator or its machine
 }
 
 func (j *judge) invalid(format string, args ...any) {
 	j.reasons = append(j.reasons, fmt.Sprintf(format, args...))
+}
+
+// blames is invalid for what is the generator's doing or its machine's.
+func (j *judge) blames(format string, args ...any) {
+	j.invalid(format, args...)
+	j.own = append(j.own, j.reasons[len(j.reasons)-1])
 }
 
 func (j *judge) course() {
@@ -123,16 +130,16 @@ func (j *judge) generator() {
 	f := j.f
 	limit := max(j.lim.MaxLateness, time.Duration(float64(f.ResponseP99)*j.lim.MaxLatenessShare))
 	if f.Open && limit > 0 && f.LatenessP99 > limit {
-		j.invalid("the generator woke up late: lateness p99 %s, limit %s (%s or %s of response p99)",
+		j.blames("the generator woke up late: lateness p99 %s, limit %s (%s or %s of response p99)",
 			span(f.LatenessP99), span(limit), span(j.lim.MaxLateness), percent(j.lim.MaxLatenessShare))
 	}
 	j.cpu()
 	j.collector()
 	if l := j.lim.MaxStolenShare; l > 0 && f.StolenShare > l {
-		j.invalid("the hypervisor took CPU away: %s stolen, limit %s", percent(f.StolenShare), percent(l))
+		j.blames("the hypervisor took CPU away: %s stolen, limit %s", percent(f.StolenShare), percent(l))
 	}
 	if l := j.lim.MaxPause; l > 0 && f.PauseMax > l {
-		j.invalid("the generator itself stood still for %s, limit %s: latency of that time is its own",
+		j.blames("the generator itself stood still for %s, limit %s: latency of that time is its own",
 			span(f.PauseMax), span(l))
 	}
 }
@@ -146,7 +153,7 @@ func (j *judge) collector() {
 	share := j.lim.MaxGCPauseShare
 	limit := max(j.lim.MaxLateness, time.Duration(float64(p99)*share))
 	if share > 0 && p99 > 0 && j.f.GCPauseMax > limit {
-		j.invalid("the generator's garbage collector stopped it for %s, limit %s (%s or %s of %s p99)",
+		j.blames("the generator's garbage collector stopped it for %s, limit %s (%s or %s of %s p99)",
 			span(j.f.GCPauseMax), span(limit), span(j.lim.MaxLateness), percent(share), of)
 	}
 }
@@ -162,7 +169,7 @@ func (j *judge) cpu() {
 	used := fmt.Sprintf("%.2f of %.2f cores busy, %s, limit %s",
 		f.CPUCores, f.CPUAvailable, percent(f.CPUCores/f.CPUAvailable), percent(l))
 	if f.Open {
-		j.invalid("the generator was too busy: %s", used)
+		j.blames("the generator was too busy: %s", used)
 		return
 	}
 	ceiling := "`kbench ceiling` shows what the generator can do"
@@ -170,7 +177,8 @@ func (j *judge) cpu() {
 		ceiling = fmt.Sprintf("with no cluster behind it it does %s messages/s", number(f.Ceiling))
 	}
 	j.warnings = append(j.warnings, fmt.Sprintf(
-		"generator-bound: %s; the rate is the generator's as much as the cluster's (%s)", used, ceiling))
+		results.WarningGeneratorBound+": %s; the rate is the generator's as much as the cluster's (%s)", used, ceiling))
+	j.own = append(j.own, j.warnings[len(j.warnings)-1])
 }
 
 func (j *judge) counts() {

@@ -2,6 +2,7 @@ package capacity_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,6 +147,9 @@ func TestJudge(t *testing.T) {
 		{"invalid though the rate was met", func(o *run.Outcome) {
 			o.Run.Verdict = results.Verdict{Reasons: []string{"the generator stood still for 2s"}}
 		}, []string{"invalid: the generator stood still for 2s"}, true},
+		{"invalid by the generator's doing", func(o *run.Outcome) {
+			o.Run.Verdict = results.Verdict{Reasons: []string{"clocks disagree", "too busy"}, Generator: []string{"too busy"}}
+		}, []string{"invalid: clocks disagree", "invalid: too busy"}, true},
 		{"invalid, and the rate not met: that is overload", func(o *run.Outcome) {
 			o.Run.Rates.MessagesPerSecond = 5000
 			o.Run.Verdict = results.Verdict{Reasons: []string{"rate not met"}}
@@ -171,8 +175,17 @@ func TestJudge(t *testing.T) {
 			}
 			require.Equal(t, len(row.reasons) == 0, a.Held)
 			require.Equal(t, row.disturbs, a.Disturbed)
+			require.Equal(t, strings.Join(out.Run.Verdict.Generator, "; "), a.Generator)
 		})
 	}
+}
+
+// A run that holds although its closed loop's generator was busy blames nobody.
+func TestJudgeBlamesNobodyForWhatHolds(t *testing.T) {
+	out := &run.Outcome{Run: results.Run{Rates: results.Rates{MessagesPerSecond: 10_000, TargetMessagesPerSecond: 10_000},
+		Verdict: results.Verdict{Valid: true, Generator: []string{"generator-bound"}}}}
+	a, _ := capacity.Judge(out, workloads.Validity{})
+	require.Equal(t, capacity.Answer{Achieved: 10_000, RateMet: true, Held: true}, a)
 }
 
 func TestJudgeByTheWorkloadsOwnShare(t *testing.T) {

@@ -13,6 +13,10 @@
 //     the first rate was reached, it looks further up as well, and else it says that nothing held.
 //   - A probe is disturbed: its rate was reached, but its run is invalid (the generator paused, CPU
 //     was stolen). It says nothing about the rate, and is made once more.
+//   - The generator gives out, or its machine, before the cluster does: again disturbed, or the rate was
+//     not reached and the verdict names the generator. The search goes on below, since a lower rate may be
+//     the cluster's limit; if none is, the capacity is the rate found or more, and the outcome says whose
+//     limit that was.
 //   - A probe fails by chance: when every probe since has held and they have come up to it, it is
 //     made once more before it is believed.
 //   - A probe holds by chance: the hold run does not, and is made again a little below, then

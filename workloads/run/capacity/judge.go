@@ -3,6 +3,7 @@ package capacity
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kbench/kbench/results"
 	"github.com/kbench/kbench/workloads"
@@ -15,7 +16,7 @@ const (
 	mostLagGrowth = 0.01 // of the rate asked for, a second
 )
 
-// Judge says what came of the run of a step, and what did not hold. A run holds when 99 % of the
+// Judge says what came of the run of a step, what did not hold, and whether that may be the generator's doing. A run holds when 99 % of the
 // rate was achieved (limits.MinRateShare, if above 0), the lag of its consumers grew by no more than
 // 1 % of the rate, every one of its thresholds held (the objective is among them), and it is valid.
 func Judge(out *run.Outcome, limits workloads.Validity) (a Answer, reasons []string) {
@@ -39,6 +40,9 @@ func Judge(out *run.Outcome, limits workloads.Validity) (a Answer, reasons []str
 	}
 	a.Held = len(reasons) == 0 && r.Verdict.Valid
 	a.Disturbed = a.RateMet && !r.Verdict.Valid
+	if !a.Held {
+		a.Generator = strings.Join(r.Verdict.Generator, "; ")
+	}
 	for _, reason := range r.Verdict.Reasons {
 		reasons = append(reasons, "invalid: "+reason)
 	}

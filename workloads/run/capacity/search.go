@@ -45,6 +45,9 @@ type Answer struct {
 	// Disturbed says that the rate was met and that the run is invalid nevertheless: what did not
 	// hold may be the generator's doing, or the machine's.
 	Disturbed bool
+	// Generator is what the generator, or its machine, had come to in a run that did not hold; empty when it
+	// had not: only then did the cluster not hold.
+	Generator string
 }
 
 // Outcome says how a search ended.
@@ -55,6 +58,7 @@ const (
 	Searching   Outcome = ""            // it has not ended
 	Found       Outcome = "found"       // a rate held, and a higher one did not
 	AtMost      Outcome = "ceiling"     // the highest rate that may be asked for held
+	Generator   Outcome = "generator"   // a rate held, and at the next the generator or its machine gave out
 	OutOfProbes Outcome = "probes"      // the highest rate probed held, and there are no probes left
 	Nothing     Outcome = "nothing"     // no probe held
 	Unconfirmed Outcome = "unconfirmed" // probes held, but no hold run
@@ -67,6 +71,9 @@ type Conclusion struct {
 	Asked, Achieved float64
 	// Upper is the lowest rate above Asked that did not hold; 0 when none was seen.
 	Upper float64
+	// Reason is what the generator had come to at Upper, when the outcome is Generator; of Nothing and
+	// Unconfirmed, in the last of the runs that did not hold, when it was the generator's in all of them.
+	Reason string
 }
 
 // Bounds of a search beside those of Options.
@@ -94,13 +101,15 @@ type Search struct {
 	probes  int
 	holds   int
 	first   Answer
-	bounded Outcome // how it ends when a hold run holds
+	bounded Outcome    // how it ends when a hold run holds
+	unheld  []answered // hold runs that did not hold
 	end     Conclusion
 }
 
 type answered struct {
 	rate float64
 	held bool
+	own  string // see Answer.Generator
 }
 
 // New begins a search.
@@ -132,30 +141,30 @@ func (s *Search) Conclusion() Conclusion { return s.end }
 // there is none.
 func (s *Search) Bounds() (held, failed float64) {
 	last := s.verdicts()
-	for rate, ok := range last {
-		if ok {
+	for rate, a := range last {
+		if a.held {
 			held = max(held, rate)
 		}
 	}
-	return held, lowestFailed(last, held)
+	return held, lowestFailed(last, held).rate
 }
 
-// lowestFailed is the lowest rate above one that did not hold; +Inf without one.
-func lowestFailed(last map[float64]bool, above float64) float64 {
-	lowest := math.Inf(1)
-	for rate, ok := range last {
-		if !ok && rate > above {
-			lowest = min(lowest, rate)
+// lowestFailed is what came of the lowest rate above one that did not hold; its rate is +Inf without one.
+func lowestFailed(last map[float64]answered, above float64) answered {
+	lowest := answered{rate: math.Inf(1)}
+	for rate, a := range last {
+		if !a.held && rate > above && rate < lowest.rate {
+			lowest = a
 		}
 	}
 	return lowest
 }
 
 // verdicts are what came of each rate; of several at one rate the last counts.
-func (s *Search) verdicts() map[float64]bool {
-	last := map[float64]bool{}
+func (s *Search) verdicts() map[float64]answered {
+	last := map[float64]answered{}
 	for _, a := range s.answers {
-		last[a.rate] = a.held
+		last[a.rate] = a
 	}
 	return last
 }
@@ -178,7 +187,7 @@ func (s *Search) Took(a Answer) {
 		s.probe(rate)
 		return
 	}
-	s.answers = append(s.answers, answered{rate, a.Held})
+	s.answers = append(s.answers, answered{rate, a.Held, a.Generator})
 	s.decide(a)
 }
 
@@ -187,7 +196,7 @@ func (s *Search) decide(last Answer) {
 	held, failed := s.Bounds()
 	switch {
 	case held == 0 && s.probes >= s.o.Probes:
-		s.end.Outcome = Nothing
+		s.fail(Nothing, s.answers)
 	case held == 0:
 		s.feel(last)
 	case math.IsInf(failed, 1) && held*(1+s.o.Resolution) >= s.o.Most:
@@ -256,7 +265,17 @@ func (s *Search) feel(last Answer) {
 		s.probe(up)
 		return
 	}
-	s.end.Outcome = Nothing
+	s.fail(Nothing, s.answers)
+}
+
+// fail ends the search without a figure, after runs of which none held.
+func (s *Search) fail(how Outcome, runs []answered) {
+	s.end.Outcome, s.end.Reason = how, ""
+	for _, a := range runs {
+		if s.end.Reason = a.own; a.own == "" {
+			return
+		}
+	}
 }
 
 // probe asks for a probe.
@@ -276,17 +295,18 @@ func (s *Search) hold(how Outcome, rate float64) {
 func (s *Search) tookHold(a Answer) {
 	rate := s.next.Rate
 	if a.Held {
-		s.answers = append(s.answers, answered{rate, true})
-		s.end = Conclusion{Outcome: s.bounded, Asked: rate, Achieved: a.Achieved, Upper: s.above(rate)}
+		s.answers = append(s.answers, answered{rate: rate, held: true})
+		s.confirm(rate, a.Achieved)
 		return
 	}
+	s.unheld = append(s.unheld, answered{rate, false, a.Generator})
 	again := a.Disturbed && s.holds == 1
 	if !again {
-		s.answers = append(s.answers, answered{rate, false})
+		s.answers = append(s.answers, answered{rate, false, a.Generator})
 		rate = round(rate / (1 + s.o.Resolution*math.Pow(2, float64(s.holds-1))))
 	}
 	if s.holds >= mostHolds || rate < leastRate {
-		s.end.Outcome = Unconfirmed
+		s.fail(Unconfirmed, s.unheld)
 		return
 	}
 	if again {
@@ -296,12 +316,18 @@ func (s *Search) tookHold(a Answer) {
 	s.hold(Found, rate)
 }
 
-// above is the lowest rate above one that did not hold; 0 without one.
-func (s *Search) above(rate float64) float64 {
-	if lowest := lowestFailed(s.verdicts(), rate); !math.IsInf(lowest, 1) {
-		return lowest
+// confirm ends the search with the figure of a hold run that held. What bounds it from above is the lowest
+// rate that did not hold: if that was the generator's doing, nothing was seen of what the cluster does there.
+func (s *Search) confirm(rate, achieved float64) {
+	s.end = Conclusion{Outcome: s.bounded, Asked: rate, Achieved: achieved}
+	lowest := lowestFailed(s.verdicts(), rate)
+	if math.IsInf(lowest.rate, 1) {
+		return
 	}
-	return 0
+	s.end.Upper = lowest.rate
+	if s.bounded == Found && lowest.own != "" {
+		s.end.Outcome, s.end.Reason = Generator, lowest.own
+	}
 }
 
 // round keeps four digits of a rate: far finer than the resolution, and short enough to be read.

@@ -151,23 +151,100 @@ func TestSearchWhenNothingHolds(t *testing.T) {
 // A probe whose rate was met and whose run is invalid says nothing: it is made once more. When that
 // is no better the rate is taken not to hold.
 func TestSearchRepeatsWhatWasDisturbed(t *testing.T) {
+	const why = "the generator was too busy"
 	for _, always := range []bool{false, true} {
 		times := map[float64]int{}
 		mu := queue(20_000)
 		all := follow(t, capacity.New(capacity.Options{Start: 1000, Probes: 20}), func(s capacity.Step) capacity.Answer {
 			times[s.Rate]++
 			if s.Rate == 4000 && s.Stage == capacity.Probe && (always || times[s.Rate] == 1) {
-				return capacity.Answer{Achieved: s.Rate, RateMet: true, Disturbed: true}
+				return capacity.Answer{Achieved: s.Rate, RateMet: true, Disturbed: true, Generator: why}
 			}
 			return mu(s)
 		})
 		require.GreaterOrEqual(t, times[4000], 2)
 		if always {
+			require.Equal(t, capacity.Generator, all.Outcome, "the cluster was never seen not to hold")
+			require.Equal(t, why, all.Reason)
+			require.InDelta(t, 4000, all.Upper, 0)
 			require.Less(t, all.Achieved, 4000.0)
 			require.Greater(t, all.Achieved, 3900.0)
 		} else {
+			require.Equal(t, capacity.Found, all.Outcome)
+			require.Empty(t, all.Reason)
 			require.GreaterOrEqual(t, all.Achieved, 19_600.0)
 		}
+	}
+}
+
+// What bounds the figure from above says whose it is: the lowest rate that did not hold.
+func TestSearchSaysWhoseLimitItIs(t *testing.T) {
+	const why = "the generator was too busy"
+	cluster := func(met bool) capacity.Answer { return capacity.Answer{RateMet: met} }
+	own := func(met bool) capacity.Answer {
+		return capacity.Answer{RateMet: met, Disturbed: met, Generator: why}
+	}
+	for _, tt := range []struct {
+		says    string
+		above   func(s capacity.Step) capacity.Answer // what came of a rate above 20 000
+		outcome capacity.Outcome
+		reason  string
+	}{
+		{"the cluster's", func(capacity.Step) capacity.Answer { return cluster(false) }, capacity.Found, ""},
+		{"the generator's, which did not reach the rate", func(capacity.Step) capacity.Answer { return own(false) }, capacity.Generator, why},
+		{"the generator's, which reached the rate and was too busy", func(capacity.Step) capacity.Answer { return own(true) }, capacity.Generator, why},
+		{"the generator's far above, and the cluster's below", func(s capacity.Step) capacity.Answer {
+			if s.Rate > 25_000 {
+				return own(false)
+			}
+			return cluster(true)
+		}, capacity.Found, ""},
+		{"the cluster's far above, and the generator's below", func(s capacity.Step) capacity.Answer {
+			if s.Rate > 25_000 {
+				return cluster(true)
+			}
+			return own(true)
+		}, capacity.Generator, why},
+	} {
+		all := follow(t, capacity.New(capacity.Options{Start: 1000, Probes: 20}), func(s capacity.Step) capacity.Answer {
+			if s.Rate <= 20_000 {
+				return capacity.Answer{Achieved: s.Rate, RateMet: true, Held: true}
+			}
+			a := tt.above(s)
+			a.Achieved = 20_000
+			return a
+		})
+		require.Equal(t, tt.outcome, all.Outcome, tt.says)
+		require.Equal(t, tt.reason, all.Reason, tt.says)
+		require.Greater(t, all.Upper, 20_000.0, tt.says)
+		require.GreaterOrEqual(t, all.Achieved, 19_000.0, tt.says)
+	}
+}
+
+// Without a figure, too, it is told when that was the generator's doing alone.
+func TestSearchThatTheGeneratorLeavesWithoutAFigure(t *testing.T) {
+	const why = "the generator was too busy"
+	for _, cluster := range []bool{false, true} {
+		all := follow(t, capacity.New(capacity.Options{Start: 1000}), func(s capacity.Step) capacity.Answer {
+			if cluster && s.Rate < 500 {
+				return capacity.Answer{RateMet: true}
+			}
+			return capacity.Answer{Generator: why}
+		})
+		require.Equal(t, capacity.Nothing, all.Outcome)
+		require.Equal(t, !cluster, all.Reason == why)
+
+		all = follow(t, capacity.New(capacity.Options{Start: 1000}), func(s capacity.Step) capacity.Answer {
+			if s.Stage == capacity.Probe {
+				return queue(20_000)(s)
+			}
+			if cluster && s.Number == 2 {
+				return capacity.Answer{RateMet: true}
+			}
+			return capacity.Answer{Generator: why}
+		})
+		require.Equal(t, capacity.Unconfirmed, all.Outcome)
+		require.Equal(t, !cluster, all.Reason == why)
 	}
 }
 
