@@ -146,6 +146,7 @@ func generatorOf(parts []runPart) Generator {
 		g.StolenShare = max(g.StolenShare, o.StolenShare)
 		g.PauseMaxNs = max(g.PauseMaxNs, o.PauseMaxNs)
 		g.LatenessP99, g.LatenessMaxNs = max(g.LatenessP99, o.LatenessP99), max(g.LatenessMaxNs, o.LatenessMaxNs)
+		g.BehindNs, g.BehindOwnNs = max(g.BehindNs, o.BehindNs), max(g.BehindOwnNs, o.BehindOwnNs)
 		g.HostCPUShare = max(g.HostCPUShare, o.HostCPUShare)
 		g.CeilingPerSecond += o.CeilingPerSecond
 		known = known && o.CeilingPerSecond > 0

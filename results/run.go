@@ -202,6 +202,11 @@ type Generator struct {
 	LatenessP99   int64  `json:"latenessP99Ns"`           // of the pacer waking up
 	LatenessMaxNs int64  `json:"latenessMaxNs,omitempty"` // the same
 	Pacer         string `json:"pacer,omitempty"`         // sleep, nanosleep or spin; empty in a closed loop
+	// BehindNs is for how long a producer was behind its schedule, on average: its next message was due already
+	// when it had handed over the one before. BehindOwnNs is for how long of that it was at work itself, and
+	// neither waiting nor held up by the client's bounds.
+	BehindNs    int64 `json:"behindNs,omitempty"`
+	BehindOwnNs int64 `json:"behindOwnNs,omitempty"`
 	// HostCPUShare is how busy the whole machine was, of all its processors; 0 where that is not known.
 	HostCPUShare float64 `json:"hostCpuShare,omitempty"`
 	// CeilingPerSecond is what the generator can do for this load with no cluster behind it,
@@ -254,12 +259,13 @@ type Verdict struct {
 // GeneratorBound says whether the figures are the generator's or its machine's as much as the cluster's.
 func (v *Verdict) GeneratorBound() bool {
 	return len(v.Generator) > 0 || slices.ContainsFunc(v.Warnings, func(w string) bool { // of results without the field
-		return strings.HasPrefix(w, WarningGeneratorBound)
+		return strings.HasPrefix(w, GeneratorBound)
 	})
 }
 
-// WarningGeneratorBound is how the warning begins that a closed loop's generator was busy.
-const WarningGeneratorBound = "generator-bound"
+// GeneratorBound is how the warning begins that a closed loop's generator was busy, and the reason that an
+// open loop's could not keep to its schedule.
+const GeneratorBound = "generator-bound"
 
 // Threshold is one condition on a run's figures and whether it held.
 type Threshold struct {

@@ -25,7 +25,7 @@ func Default() Definition {
 		},
 		Validity: Validity{
 			MinRateShare: 0.99, MaxLateness: 2 * time.Millisecond, MaxLatenessShare: 0.1,
-			MaxCPUShare: 0.85, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
+			MaxCPUShare: 0.85, MaxOwnShare: 0.5, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
 			MaxGCPauseShare: 0.1, MaxHostCPUShare: 0.95,
 		},
 		Design: Design{Kind: DesignMatrix},

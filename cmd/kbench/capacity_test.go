@@ -97,6 +97,8 @@ func TestCapacityEndings(t *testing.T) {
 			results.CapacityProbes, "begin with a higher --rate or allow more --probes"},
 		{"nothing holds", args("--slo", "response.p99<1ns", "--probes", "2"), codeThreshold,
 			results.CapacityNothing, "none: no rate that was probed (250 to 500 msg/s) held"},
+		{"nothing holds since the generator gives out", args("--slo", "errors<1%", "--probes", "2", "--set", "validity.maxCpuShare=1e-9"), codeInvalid,
+			results.CapacityNothing, "that says nothing of the cluster: the generator gave out (the generator was too busy: "},
 	} {
 		t.Run(tt.says, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "r")

@@ -193,6 +193,7 @@ func (e *engine) openProducer(ctx context.Context, l *loader) error {
 	most := int(max(e.spec.MaxOpen/n, 16))
 	first := int(min(max(firstPool/n, 4), int64(2*e.course.run)))
 	l.target = target
+	l.holder, _ = target.(Holder)
 	l.pool = newPool(first, most, func(n int) []*Message { return e.course.filler.messages(target, n) })
 	if e.tracking() {
 		for _, g := range e.groups {

@@ -55,6 +55,13 @@ type loader struct {
 	// txn is nil for a producer without transactions.
 	txn *transacting
 
+	// holder is the target where that tells how long it held a run up; nil where it does not.
+	holder Holder
+	toil   toil
+	// Of the run that was just handed over: for how long it was waited for before, when Send was called, and
+	// when it had returned.
+	idle, handed, took int64
+
 	attempted int64 // messages of the measured phase the target took
 	exhausted bool  // the pool's bound was reached
 	// at and next are the leg and the first message of it that the target has not taken; seq is
@@ -100,8 +107,9 @@ func (l *loader) open(stop context.Context, g *leg) bool {
 	l.next = l.id // seq runs on: a producer's messages are numbered without gaps
 	now := l.clock.Now()
 	for l.next < g.count {
-		due := g.due(l.next)
+		due, behind := g.due(l.next), true
 		if due > now {
+			behind = false
 			l.prepare()
 			var ok bool
 			if now, ok = l.awaitDue(stop, due); !ok {
@@ -109,16 +117,20 @@ func (l *loader) open(stop context.Context, g *leg) bool {
 				return false
 			}
 		}
-		var ok bool
+		came, ok := now, false
 		if now, ok = l.turn(stop, now); !ok {
 			return false
 		}
+		l.idle = now - came
 		if !l.gather(stop, g, due, now) {
 			return false
 		}
 		var sent bool
 		if now, sent = l.send(stop, l.clock.Now()); !sent {
 			return false
+		}
+		if behind && l.at == legMeasured {
+			l.account(came)
 		}
 	}
 	return true
@@ -206,9 +218,11 @@ func (l *loader) message(stop context.Context, must bool) *Message {
 	m := l.pool.take()
 	for m == nil && must {
 		l.exhausted = true
+		from := l.clock.Now()
 		if !l.pool.wait(stop) {
 			return nil
 		}
+		l.idle += l.clock.Now() - from
 		m = l.pool.take()
 	}
 	return m
@@ -227,6 +241,7 @@ func (l *loader) send(stop context.Context, now int64) (after int64, sent bool) 
 	n, err := l.target.Send(stop, l.batch)
 	n = min(max(n, 0), len(l.batch))
 	after = l.clock.Now()
+	l.handed, l.took = now, after
 	l.taken.add(int64(n), now, after)
 	if measured {
 		l.attempted += int64(n)

@@ -176,6 +176,8 @@ func (e *engine) generator(total *cell) results.Generator {
 	}
 	if e.frame.open {
 		g.Pacer = e.course.pacer
+		behind, own := e.toil()
+		g.BehindNs, g.BehindOwnNs = int64(behind), int64(own)
 	}
 	return g
 }
@@ -214,6 +216,7 @@ func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Fact
 		ResponseP99: time.Duration(run.Series[results.SeriesResponse].P99Ns),
 		CPUCores:    run.Generator.CPUCores, CPUAvailable: run.Generator.CPUAvailable,
 		HostShare:   run.Generator.HostCPUShare,
+		Behind:      time.Duration(run.Generator.BehindNs), BehindOwn: time.Duration(run.Generator.BehindOwnNs),
 		StolenShare: run.Generator.StolenShare, PauseMax: time.Duration(run.Generator.PauseMaxNs),
 		GCPauseMax: time.Duration(run.Generator.GCPauseMaxNs), ServiceP99: time.Duration(run.Series[results.SeriesService].P99Ns),
 		Steady: run.Steady, LittlesLaw: run.LittlesLaw,

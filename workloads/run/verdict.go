@@ -32,6 +32,9 @@ type Facts struct {
 	StolenShare              float64
 	PauseMax                 time.Duration
 	HostShare                float64 // of all the machine's CPU, in use
+	// Behind is for how long a producer was behind its schedule, and BehindOwn for how long of that it was at
+	// work itself and not held up.
+	Behind, BehindOwn time.Duration
 	// GCPauseMax is held against ResponseP99, or ServiceP99 in a closed loop.
 	GCPauseMax, ServiceP99 time.Duration
 	// Ceiling is what this generator can do with no cluster behind it, messages a second; 0
@@ -81,6 +84,7 @@ type judge struct {
 	f                 Facts
 	lim               workloads.Validity
 	reasons, warnings []string
+	missed            bool     // the rate was
 	own               []string // of both, those that are about the generator or its machine
 }
 
@@ -118,6 +122,7 @@ func (j *judge) rate() {
 	if share >= j.lim.MinRateShare {
 		return
 	}
+	j.missed = true
 	why := ""
 	if f.Failed > 0 && f.Attempted > 0 {
 		why = fmt.Sprintf("; %s of the messages failed", percent(float64(f.Failed)/float64(f.Attempted)))
@@ -134,6 +139,7 @@ func (j *judge) generator() {
 			span(f.LatenessP99), span(limit), span(j.lim.MaxLateness), percent(j.lim.MaxLatenessShare))
 	}
 	j.cpu()
+	j.toil()
 	j.collector()
 	if l := j.lim.MaxStolenShare; l > 0 && f.StolenShare > l {
 		j.blames("the hypervisor took CPU away: %s stolen, limit %s", percent(f.StolenShare), percent(l))
@@ -142,6 +148,18 @@ func (j *judge) generator() {
 		j.blames("the generator itself stood still for %s, limit %s: latency of that time is its own",
 			span(f.PauseMax), span(l))
 	}
+}
+
+// toil judges what the producers did while they were behind, when the rate was missed: the machine may have
+// cores to spare, and one goroutine not be able to do more. They have to have been behind for most of the
+// time: what is not acked in time when they were not is none of theirs.
+func (j *judge) toil() {
+	f, l := j.f, j.lim.MaxOwnShare
+	if !j.missed || l <= 0 || f.Behind < f.Elapsed/2 || float64(f.BehindOwn) <= l*float64(f.Behind) {
+		return
+	}
+	j.blames(results.GeneratorBound+": each producer was behind its schedule for %s, and for %s of that at work itself, not held up by the cluster, limit %s; more producers, or more machines, send more",
+		span(f.Behind), percent(float64(f.BehindOwn)/float64(f.Behind)), percent(l))
 }
 
 // collector judges the pauses of the garbage collector, which are in the tail of every series.
@@ -177,7 +195,7 @@ func (j *judge) cpu() {
 		ceiling = fmt.Sprintf("with no cluster behind it it does %s messages/s", number(f.Ceiling))
 	}
 	j.warnings = append(j.warnings, fmt.Sprintf(
-		results.WarningGeneratorBound+": %s; the rate is the generator's as much as the cluster's (%s)", used, ceiling))
+		results.GeneratorBound+": %s; the rate is the generator's as much as the cluster's (%s)", used, ceiling))
 	j.own = append(j.own, j.warnings[len(j.warnings)-1])
 }
 

@@ -13,7 +13,7 @@ import (
 
 var limits = workloads.Validity{
 	MinRateShare: 0.99, MaxLateness: 2 * time.Millisecond, MaxLatenessShare: 0.10,
-	MaxCPUShare: 0.85, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
+	MaxCPUShare: 0.85, MaxOwnShare: 0.5, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
 	MaxGCPauseShare: 0.1, MaxHostCPUShare: 0.95,
 }
 
@@ -55,6 +55,13 @@ func TestVerdict(t *testing.T) {
 			[]string{"lateness p99 6ms, limit 5ms"}, nil},
 		{"busy in an open loop", func(f *Facts) { f.CPUCores = 1.71 },
 			[]string{"the generator was too busy: 1.71 of 2.00 cores busy, 85.5 %, limit 85 %"}, nil},
+		{"a producer that cannot do more, on a machine that could", func(f *Facts) { f.RateAchieved, f.Behind, f.BehindOwn = 5_000, time.Minute, 45*time.Second },
+			[]string{"rate not met", "generator-bound: each producer was behind its schedule for 1m0s, and for 75 % of that at work itself, not held up by the cluster, limit 50 %"}, nil},
+		{"producers that are held up", func(f *Facts) { f.RateAchieved, f.Behind, f.BehindOwn = 5_000, time.Minute, 30*time.Second },
+			[]string{"rate not met"}, nil},
+		{"producers that were behind for less than half of the time", func(f *Facts) { f.RateAchieved, f.Behind, f.BehindOwn = 5_000, 29*time.Second, 29*time.Second },
+			[]string{"rate not met"}, nil},
+		{"behind and in time all the same", func(f *Facts) { f.Behind, f.BehindOwn = time.Minute, time.Minute }, nil, nil},
 		{"busy in a closed loop only warns", func(f *Facts) { f.Open, f.CPUCores, f.Ceiling = false, 1.9, 2e6 },
 			nil, []string{"generator-bound: 1.90 of 2.00 cores busy, 95 %, limit 85 %; the rate is the generator's as much as the cluster's (with no cluster behind it it does 2000000 messages/s)"}},
 		{"stolen", func(f *Facts) { f.StolenShare = 0.021 }, []string{"2.1 % stolen, limit 2 %"}, nil},

@@ -87,6 +87,26 @@ func TestT6CapacityOfAQueue(t *testing.T) {
 	t.Logf("check 16: %.0f messages/s, above %.0f nothing held, in %d probes", all.Achieved, all.Upper, all.probes)
 }
 
+// A generator that can do half of what the cluster can: the search ends at its limit and says so.
+func TestCapacityAtTheGeneratorsLimit(t *testing.T) {
+	d := workload(lengthOf(10*time.Second, 400*time.Millisecond), "response.p99<1s")
+	d.Validity.MaxOwnShare = workloads.Default().Validity.MaxOwnShare
+	script := synthetic.Script{Latency: time.Millisecond, Capacity: 20_000, Toil: 100 * time.Microsecond}
+	all := measured(t, capacity.Options{Start: 1000}, d, script)
+	require.Equal(t, capacity.Generator, all.Outcome)
+	require.GreaterOrEqual(t, all.Achieved, 9_800.0)
+	require.LessOrEqual(t, all.Achieved, 10_000.0)
+	require.Contains(t, all.Reason, "generator-bound: each producer was behind its schedule")
+	require.Greater(t, all.Upper, all.Asked)
+
+	script.Capacity = 5_000 // and a cluster that can do half of what the generator can, as its buffer tells
+	script.Buffer = 100
+	all = measured(t, capacity.Options{Start: 1000}, d, script)
+	require.Equal(t, capacity.Found, all.Outcome)
+	require.Empty(t, all.Reason)
+	require.LessOrEqual(t, all.Achieved, 5_000.0)
+}
+
 // M/M/1: p99 is ln 100/(μ−λ), which is 5 ms at 9 079/s.
 func TestCheck16CapacityAtAnObjective(t *testing.T) {
 	d := workload(lengthOf(120*time.Second, 3*time.Second), "response.p99<=5ms")

@@ -43,6 +43,7 @@ func (p *channelProducer) Send(ctx context.Context, batch []*run.Message) (int, 
 		return 0, transactionError(*err)
 	}
 	p.hand(batch)
+	p.held = 0
 	in := p.async.Input()
 	for i, m := range p.handing {
 		s := m.Metadata.(*slot)
@@ -55,7 +56,8 @@ func (p *channelProducer) Send(ctx context.Context, batch []*run.Message) (int, 
 		}
 		select {
 		case in <- m:
-			s.roomAt.Store(p.target.o.Clock.Now())
+			p.held = p.target.o.Clock.Now()
+			s.roomAt.Store(p.held)
 		case <-ctx.Done():
 			p.open.Add(-1)
 			return i, ctx.Err()

@@ -133,6 +133,7 @@ type producer struct {
 	async *client.AsyncProducer
 
 	handing []*client.ProducerMessage // Send's own
+	held    int64                     // see HeldUntil
 	// decided is nil but in the sync form, where Delivered writes and sendSync reads.
 	decided chan struct{}
 }
@@ -164,10 +165,27 @@ func (p *producer) NewMessages(n int) []*run.Message {
 func (p *producer) Send(ctx context.Context, batch []*run.Message) (int, error) {
 	p.hand(batch)
 	if p.decided != nil {
+		p.held = run.HeldThroughout // but for the little that handing over one message takes
 		return p.sendSync(ctx)
 	}
 	n, err := p.async.ProduceRun(ctx, p.handing, p)
+	p.held = p.room()
 	return n, transactionError(err)
+}
+
+// HeldUntil is the instant until which the last Send was held up.
+func (p *producer) HeldUntil() int64 { return p.held }
+
+// room is when the messages of the run that waited last found room in the client; 0 when none had to wait.
+// Those that follow each other find it together, so that not every one is looked at.
+func (p *producer) room() int64 {
+	const stride = 16
+	for i := len(p.handing) - 1; i >= 0; i -= stride {
+		if at := p.handing[i].Waited(); !at.IsZero() {
+			return p.target.since(at)
+		}
+	}
+	return 0
 }
 
 // hand makes handing the client's form of a run.

@@ -19,6 +19,7 @@ type producer struct {
 
 	// Of the goroutine that sends.
 	commits  int   // asked for
+	held     int64 // see HeldUntil
 	failedAt int64 // messages taken when Send last said that the transaction had failed
 }
 
@@ -36,16 +37,19 @@ func (p *producer) NewMessages(n int) []*run.Message {
 func (p *producer) Send(ctx context.Context, batch []*run.Message) (int, error) {
 	t := p.target
 	waited := false
+	p.held = 0
 	select {
 	case <-t.turn:
 	default:
 		waited = true
 		select {
 		case <-t.turn:
+			p.held = t.clock.Now()
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
 	}
+	defer p.toil(len(batch)) // after the next has the turn
 	defer func() { t.turn <- struct{}{} }()
 	for i, m := range batch {
 		if n := t.script.FailSend; n > 0 && t.taken > p.failedAt && t.taken%n == 0 {
@@ -63,7 +67,8 @@ func (p *producer) Send(ctx context.Context, batch []*run.Message) (int, error) 
 			waited = true
 			select {
 			case <-t.room:
-				m.Accepted = t.clock.Now()
+				p.held = t.clock.Now()
+				m.Accepted = p.held
 			case <-ctx.Done():
 				p.open.Add(-1)
 				return i, ctx.Err()
@@ -72,6 +77,16 @@ func (p *producer) Send(ctx context.Context, batch []*run.Message) (int, error) 
 	}
 	return len(batch), nil
 }
+
+// toil is at work for so many messages.
+func (p *producer) toil(n int) {
+	if each := p.target.script.Toil; each > 0 {
+		time.Sleep(time.Duration(n) * each) // on the virtual clock: nobody else is held up by it
+	}
+}
+
+// HeldUntil is when the last Send had its turn and room for its last message; 0 when it waited for neither.
+func (p *producer) HeldUntil() int64 { return p.held }
 
 // Decided passes outcomes on to the engine and keeps count for Flush.
 func (p *producer) Decided(batch []*run.Message, written, acked int64) {

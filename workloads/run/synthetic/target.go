@@ -24,6 +24,8 @@ type Script struct {
 	// the time in which that falls to a third of itself (1/e).
 	Cold  float64
 	Decay time.Duration
+	// Toil is what a producer is itself at work for each message it hands over, one message after the other.
+	Toil time.Duration
 	// Stalls are in order and do not overlap.
 	Stalls []Stall
 	// Refuse is the share of messages that are refused, evenly spread, after the usual latency.
