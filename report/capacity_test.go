@@ -181,8 +181,25 @@ func TestScalability(t *testing.T) {
 		r.Capacity = append(r.Capacity, results.Capacity{Point: r.Points[i].ID, Outcome: results.CapacityFound, MessagesPerSecond: law.At(n)})
 	}
 	require.Contains(t, newView(Named{Result: r}).scalability()[0], "stops helping at 10", "capacities by number of producers")
-	r.Capacity[4].Outcome = results.CapacityCeiling
-	require.Empty(t, newView(Named{Result: r}).scalability(), "the generator's ceiling is no capacity of the cluster's")
+	const left = "the figure is the generator's as much as the cluster's, and is left out"
+	for _, own := range []string{results.CapacityCeiling, results.CapacityGenerator} {
+		r.Capacity[4].Outcome = own
+		require.Equal(t, []string{"where adding producers stops helping is not told: with 16 producers " + left + ", and the law needs 5 numbers of them"},
+			newView(Named{Result: r}).scalability(), "the generator's limit is no capacity of the cluster's")
+	}
+
+	// Closed loops that were bound by the generator bend the law, and do not count: here each beyond 8 does no more.
+	r = scalingResult(law, false, 1, 2, 4, 6, 8, 12, 16)
+	for _, i := range []int{5, 6} {
+		run := &r.Points[i].Runs[0]
+		run.Rates.MessagesPerSecond = law.At(8)
+		run.Verdict.Warnings = []string{"generator-bound: 1.90 of 2.00 cores busy"} // of a result without verdict.generator
+	}
+	r.Points[5].Runs[0].Verdict.Generator = r.Points[5].Runs[0].Verdict.Warnings
+	lines := newView(Named{Result: r}).scalability()
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "stops helping at 10 of them, with 212.8k msg/s (beyond the 8 measured: an extrapolation)")
+	require.Contains(t, lines[0], "; with 12 and 16 producers "+left)
 
 	r = scalingResult(law, false, 1, 2, 4, 8, 16)
 	for _, p := range scalingResult(law, false, 1, 2, 4).Points {

@@ -18,6 +18,7 @@ const producersKey = "producers.count"
 type byCount struct {
 	others string // the other swept settings, for people; empty without any
 	n, x   []float64
+	own    []float64 // numbers of producers of which a figure is left out, since it is the generator's
 }
 
 // scalability says, for every set of points that differ in the number of producers alone and where
@@ -25,14 +26,9 @@ type byCount struct {
 func (v *view) scalability() []string {
 	var lines []string
 	for _, set := range v.scaledSets() {
-		if len(distinct(set.n)) < stat.LeastUSL {
+		text := set.text()
+		if text == "" {
 			continue
-		}
-		text := ""
-		if law, err := stat.FitUSL(set.n, set.x); err != nil {
-			text = err.Error()
-		} else {
-			text = lawText(law, slices.Max(set.n))
 		}
 		if set.others != "" {
 			text = set.others + ": " + text
@@ -40,6 +36,45 @@ func (v *view) scalability() []string {
 		lines = append(lines, text)
 	}
 	return lines
+}
+
+// text says what the law is, or why none is told; empty when there never were points enough for one.
+func (b *byCount) text() string {
+	left := distinct(b.own)
+	out := ""
+	if len(left) > 0 {
+		out = fmt.Sprintf("with %s producers the figure is the generator's as much as the cluster's, and is left out", numbersText(left))
+	}
+	if len(distinct(b.n)) < stat.LeastUSL {
+		if len(distinct(slices.Concat(b.own, b.n))) < stat.LeastUSL {
+			return ""
+		}
+		return fmt.Sprintf("where adding producers stops helping is not told: %s, and the law needs %d numbers of them", out, stat.LeastUSL)
+	}
+	law, err := stat.FitUSL(b.n, b.x)
+	if err != nil {
+		return err.Error()
+	}
+	if out != "" {
+		out = "; " + out
+	}
+	return lawText(law, slices.Max(b.n)) + out
+}
+
+// numbersText lists numbers: "1, 2 and 4".
+func numbersText(list []float64) string {
+	text := ""
+	for i, n := range list {
+		switch {
+		case i == 0:
+		case i == len(list)-1:
+			text += " and "
+		default:
+			text += ", "
+		}
+		text += quantity(n)
+	}
+	return text
 }
 
 // lawText says what a law means, and whether to believe it; most is the largest number measured.
@@ -87,8 +122,8 @@ func (v *view) scaledSets() []*byCount {
 	byOthers := map[string]*byCount{}
 	for _, p := range v.points {
 		n, swept := numberOf(p.data.Settings[producersKey])
-		x := p.throughputs()
-		if !swept || len(x) == 0 {
+		x, own := p.throughputs()
+		if !swept || len(x)+own == 0 {
 			continue
 		}
 		others := othersText(p.data.Settings)
@@ -103,26 +138,40 @@ func (v *view) scaledSets() []*byCount {
 		for _, one := range x {
 			set.n, set.x = append(set.n, n), append(set.x, one)
 		}
+		if own > 0 {
+			set.own = append(set.own, n)
+		}
 	}
 	return order
 }
 
-// throughputs are what a point's system did at most, one a search or run.
-func (p *point) throughputs() (all []float64) {
+// throughputs are what a point's system did at most, one a search or run, and how many there are beside
+// them in which the generator was the limit.
+func (p *point) throughputs() (all []float64, own int) {
 	if r := p.source.result; len(r.Capacity) > 0 {
 		for i := range r.Capacity {
-			if c := &r.Capacity[i]; c.Point == p.data.ID && c.Outcome == results.CapacityFound {
+			c := &r.Capacity[i]
+			switch {
+			case c.Point != p.data.ID:
+			case c.Outcome == results.CapacityFound:
 				all = append(all, c.MessagesPerSecond)
+			case c.Outcome == results.CapacityGenerator || c.Outcome == results.CapacityCeiling:
+				own++
 			}
 		}
-		return all
+		return all, own
 	}
 	for i := range p.data.Runs {
-		if run := &p.data.Runs[i]; run.Loop == "closed" && run.Verdict.Valid && !consumesOnly(run) {
+		run := &p.data.Runs[i]
+		switch {
+		case run.Loop != "closed" || !run.Verdict.Valid || consumesOnly(run):
+		case run.Verdict.GeneratorBound():
+			own++
+		default:
 			all = append(all, run.Rates.MessagesPerSecond)
 		}
 	}
-	return all
+	return all, own
 }
 
 // othersText are the other settings of a point.

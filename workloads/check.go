@@ -224,6 +224,7 @@ func (c *checker) validity() {
 	c.within("validity.minRateShare", v.MinRateShare, 0, 1)
 	c.within("validity.maxLatenessShare", v.MaxLatenessShare, 0, 1)
 	c.within("validity.maxCpuShare", v.MaxCPUShare, 0, 1)
+	c.within("validity.maxOwnShare", v.MaxOwnShare, 0, 1)
 	c.within("validity.maxStolenShare", v.MaxStolenShare, 0, 1)
 	c.within("validity.maxGcPauseShare", v.MaxGCPauseShare, 0, 1)
 	c.within("validity.maxHostCpuShare", v.MaxHostCPUShare, 0, 1)
