@@ -189,7 +189,7 @@ func (b *bench) runOne(p *plan.Point, x plan.Execution) (*run.Outcome, error) {
 	}
 	out, err := run.Execute(b.stop.soft, run.Spec{
 		Definition: p.Definition, Clock: clock, Repeat: x.Repeat, Order: x.Order,
-		Target: watched, Disturber: faults, LeadersMayMove: p.Definition.Faults.Has(workloads.FaultLeader),
+		Target: watched, Disturber: faults,
 		AckMeaning: ackMeaning(cfg), Idempotent: cfg.Producer.Idempotent, ReadCommitted: cfg.Consumer.IsolationLevel == client.ReadCommitted, Ceiling: ceiling.MessagesPerSecond,
 		Progress: b.progress, HardCtx: b.stop.hard,
 	})

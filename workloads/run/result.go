@@ -44,14 +44,14 @@ func (e *engine) outcome(err error) *Outcome {
 	all := e.timeline.total()
 	run.Generator = e.generator(all)
 	run.LittlesLaw = e.littlesLaw(all)
+	windows := e.timeline.windows(whole)
+	run.Faults = e.faults(windows, whole)
 	run.Verdict = Judge(e.facts(&run, series), e.def.Validity)
 	run.Verdict.Warnings = append(run.Verdict.Warnings, e.notes...)
 	if err != nil && !errors.Is(err, ErrInterrupted) && e.ended == "" {
 		run.Verdict.Valid = false
 		run.Verdict.Reasons = append(run.Verdict.Reasons, err.Error())
 	}
-	windows := e.timeline.windows(whole)
-	run.Faults = e.faults(windows, whole)
 	out := &Outcome{Run: run, Windows: windows, idempotent: e.spec.Idempotent, grouped: e.def.Consumers.Mode == "group",
 		Lags: e.lags.table(run.Topics, e.report.Groups), Parts: e.splits()}
 	out.Run.Parts = out.Parts.summaries()
@@ -221,7 +221,7 @@ func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Fact
 		GCPauseMax: time.Duration(run.Generator.GCPauseMaxNs), ServiceP99: time.Duration(run.Series[results.SeriesService].P99Ns),
 		Steady: run.Steady, LittlesLaw: run.LittlesLaw,
 		Ceiling: e.spec.Ceiling, Clamped: map[string]int64{}, NegativeE2E: run.Counts.NegativeE2E,
-		Topics: run.Topics, LeadersMayMove: e.spec.LeadersMayMove, EndedEarly: e.ended,
+		Topics: run.Topics, Excused: explain(len(run.Topics), e.report.Moves, e.excuses(run.Faults)), EndedEarly: e.ended,
 		Foreign: e.found().foreign, Transactions: run.Transactions,
 	}
 	if response, ok := run.Series[results.SeriesResponse]; ok && e.def.Phases.WarmUp <= 0 && e.def.Phases.WarmUpMessages <= 0 && run.ElapsedNs == e.frame.end.Load()-e.frame.start.Load() {

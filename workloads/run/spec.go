@@ -36,8 +36,6 @@ type Spec struct {
 	Idempotent bool
 	// ReadCommitted says that consumers receive nothing of transactions that were aborted or are open.
 	ReadCommitted bool
-	// LeadersMayMove is true when a fault of the workload moves leaders or stops brokers.
-	LeadersMayMove bool
 	// Ceiling is what this generator can do with no cluster behind it, messages/s; 0: unknown.
 	Ceiling float64
 

@@ -78,6 +78,8 @@ type Report struct {
 	Errors map[string]int64
 	// Events are marks on the time axis; their AtNs are instants on the engine's clock.
 	Events []results.Event
+	// Moves are the changes of leaders and in-sync replicas since the measured phase began, in order.
+	Moves []Move
 	// Groups are what is known of the consumers' groups beside what they received, by number; nil
 	// where nobody joined any.
 	Groups []results.Group

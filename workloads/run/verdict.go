@@ -51,8 +51,9 @@ type Facts struct {
 	LittlesLaw *results.LittlesLaw
 
 	Topics []results.Topic
-	// LeadersMayMove is true when a fault listed in the workload moves them.
-	LeadersMayMove bool
+	// Excused are the partitions, by topic, whose moves the workload's faults explain; shorter than Topics, or
+	// nil: none of the others.
+	Excused []Excused
 	// EndedEarly says why the measured phase was not gone through to its end, "" when it was.
 	EndedEarly string
 	// PoolMax is the engine's own bound on open messages when it held the load back, else 0.
@@ -230,22 +231,23 @@ func (j *judge) counts() {
 }
 
 func (j *judge) cluster() {
-	if j.f.LeadersMayMove {
-		return
-	}
-	for _, t := range j.f.Topics {
+	for i, t := range j.f.Topics {
+		var by Excused
+		if i < len(j.f.Excused) {
+			by = j.f.Excused[i]
+		}
 		moved, shrunk := 0, 0
 		for p := range min(len(t.LeadersBefore), len(t.LeadersAfter)) {
-			if t.LeadersBefore[p] != t.LeadersAfter[p] {
+			if t.LeadersBefore[p] != t.LeadersAfter[p] && !by.Leaders[int32(p)] {
 				moved++
 			}
 		}
 		for p := range min(len(t.ISRBefore), len(t.ISRAfter)) {
-			if t.ISRAfter[p] < t.ISRBefore[p] {
+			if t.ISRAfter[p] < t.ISRBefore[p] && !by.ISR[int32(p)] {
 				shrunk++
 			}
 		}
-		moved, shrunk = max(moved, t.LeadersMoved), max(shrunk, t.ISRShrunk)
+		moved, shrunk = max(moved, t.LeadersMoved-len(by.Leaders)), max(shrunk, t.ISRShrunk-len(by.ISR))
 		if moved > 0 {
 			j.invalid("leaders moved during the run: %d of %d partitions of %s, limit 0", moved, t.Partitions, t.Name)
 		}

@@ -100,8 +100,19 @@ func TestVerdict(t *testing.T) {
 		{"a replica fell out", func(f *Facts) { f.Topics[0].ISRAfter = []int{2, 2} },
 			[]string{"in-sync replicas were lost during the run: in 1 of 2 partitions of t, limit 0"}, nil},
 		{"a listed fault may do both", func(f *Facts) {
-			f.LeadersMayMove, f.Topics[0].LeadersAfter, f.Topics[0].ISRAfter = true, []int32{1, 1}, []int{2, 2}
+			f.Topics[0].LeadersAfter, f.Topics[0].ISRAfter = []int32{1, 1}, []int{2, 2}
+			f.Topics[0].LeadersMoved, f.Topics[0].ISRShrunk = 1, 1
+			f.Excused = []Excused{{Leaders: map[int32]bool{1: true}, ISR: map[int32]bool{0: true}}}
 		}, nil, nil},
+		{"a listed fault excuses its own partition alone", func(f *Facts) {
+			f.Topics[0].LeadersAfter, f.Topics[0].LeadersMoved = []int32{2, 1}, 2
+			f.Topics[0].ISRAfter, f.Topics[0].ISRShrunk = []int{2, 1}, 2
+			f.Excused = []Excused{{Leaders: map[int32]bool{1: true}, ISR: map[int32]bool{1: true}}}
+		}, []string{"leaders moved during the run: 1 of 2 partitions of t, limit 0", "in-sync replicas were lost during the run: in 1 of 2 partitions of t, limit 0"}, nil},
+		{"and only of its own topic", func(f *Facts) {
+			f.Topics = append(f.Topics, results.Topic{Name: "u", Partitions: 2, LeadersMoved: 1})
+			f.Excused = []Excused{{Leaders: map[int32]bool{1: true}}}
+		}, []string{"leaders moved during the run: 1 of 2 partitions of u, limit 0"}, nil},
 		{"ended early", func(f *Facts) { f.EndedEarly, f.Elapsed = "interrupted", 3*time.Second },
 			[]string{"the measured phase ended after 3s: interrupted"}, nil},
 		{"nothing measured, and no division by it", func(f *Facts) { f.Elapsed, f.RateAchieved = 0, 0 },

@@ -164,7 +164,7 @@ func (t *Target) Report(ctx context.Context) (run.Report, error) {
 		r.Topics = append(r.Topics, topic)
 	}
 	if w := t.topicWatcher.watch; w != nil {
-		r.Events = append(r.Events, w.events...)
+		r.Events, r.Moves = append(r.Events, w.events...), w.moves
 	}
 	return r, nil
 }

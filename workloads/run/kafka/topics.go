@@ -10,6 +10,7 @@ import (
 
 	"github.com/kbench/kbench/client"
 	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads/run"
 )
 
 // topicWatch follows the leaders and in-sync replicas of the run's topics: what moved and moved back
@@ -17,15 +18,19 @@ import (
 type topicWatch struct {
 	before []client.TopicDescription // as the run began
 	last   [][]int32                 // leaders, by topic
+	inSync [][]int                   // numbers of replicas in sync at the last look, by topic
+	looked []int64                   // when that was; 0: as the run began
+	moves  []run.Move
+	kept   map[moving]int            // how many of moves are of a partition
 	moved  []map[int]bool            // partitions seen with another leader than the time before
 	shrunk []map[int]bool            // partitions seen with fewer replicas in sync than before
 	events []results.Event           // with instants on the engine's clock
 }
 
 func newTopicWatch(before []client.TopicDescription) *topicWatch {
-	w := &topicWatch{before: before}
+	w := &topicWatch{before: before, looked: make([]int64, len(before)), kept: map[moving]int{}}
 	for _, d := range before {
-		w.last = append(w.last, d.Leaders)
+		w.last, w.inSync = append(w.last, d.Leaders), append(w.inSync, sizes(d.ISR))
 		w.moved, w.shrunk = append(w.moved, map[int]bool{}), append(w.shrunk, map[int]bool{})
 	}
 	return w
@@ -41,6 +46,7 @@ func (w *topicWatch) saw(i int, at int64, now client.TopicDescription) {
 		if now.Leaders[p] != w.last[i][p] {
 			w.moved[i][p] = true
 			moved++
+			w.note(run.Move{Topic: i, Partition: int32(p), After: w.looked[i], At: at})
 		}
 	}
 	for p := range min(len(now.ISR), len(w.before[i].ISR)) {
@@ -48,10 +54,37 @@ func (w *topicWatch) saw(i int, at int64, now client.TopicDescription) {
 			w.shrunk[i][p] = true
 			shrunk++
 		}
+		if p < len(w.inSync[i]) && len(now.ISR[p]) < min(w.inSync[i][p], len(w.before[i].ISR[p])) {
+			w.note(run.Move{Topic: i, Partition: int32(p), ISR: true, After: w.looked[i], At: at})
+		}
 	}
-	w.last[i] = now.Leaders
+	w.last[i], w.inSync[i], w.looked[i] = now.Leaders, sizes(now.ISR), at
 	w.mark(at, moved, now.Name, "leader", "%d partitions of %s have another leader")
 	w.mark(at, shrunk, now.Name, "leader", "%d partitions of %s have lost replicas in sync")
+}
+
+// moving is what can happen to a partition.
+type moving struct {
+	topic     int
+	partition int32
+	isr       bool
+}
+
+// maxMoves is how many moves of a kind are kept of a partition. Of one that moves more often nobody asks when.
+const maxMoves = 16
+
+// note keeps a move.
+func (w *topicWatch) note(m run.Move) {
+	of := moving{m.Topic, m.Partition, m.ISR}
+	n := w.kept[of]
+	if n > maxMoves {
+		return
+	}
+	if n == maxMoves {
+		m.After, m.At = run.AnyTime, run.AnyTime
+	}
+	w.kept[of] = n + 1
+	w.moves = append(w.moves, m)
 }
 
 func (w *topicWatch) mark(at int64, n int, topic, kind, text string) {

@@ -31,12 +31,17 @@ func TestTopicWatch(t *testing.T) {
 	}, w.events)
 	require.Len(t, w.moved[0], 1, "what moved back has moved")
 	require.Len(t, w.shrunk[0], 1)
+	require.Equal(t, []run.Move{
+		{Partition: 0, After: 10, At: 20}, {Partition: 0, ISR: true, After: 10, At: 20}, {Partition: 0, After: 30, At: 40},
+	}, w.moves, "each with the looks that it lies between")
 	see(50, []int32{1, 2, 3}, append(whole, []int32{1})) // a partition more is no move
 	require.Len(t, w.events, 3)
 	for i := range 2 * int64(maxTopicEvents) {
 		see(60+i, []int32{int32(i%2) + 5, 2}, whole)
 	}
 	require.Len(t, w.events, maxTopicEvents)
+	require.Len(t, w.moves, maxMoves+2, "so many of a partition, one that stands for the rest, and the replica's")
+	require.Equal(t, run.Move{After: run.AnyTime, At: run.AnyTime}, w.moves[len(w.moves)-1])
 }
 
 // A leader that moves and moves back while a run is on makes it invalid, and is on its time axis.

@@ -108,3 +108,39 @@ func TestAnInterruptEndsFaults(t *testing.T) {
 	require.Equal(t, []string{"begin 0", "end 0"}, who.calls)
 	require.Less(t, time.Duration(out.Run.Faults[0].DurationNs), 6*time.Second)
 }
+
+// A listed fault that moves the leader of a partition excuses that, until the load has recovered, and nothing else.
+func TestAFaultExcusesItsOwnMovesAlone(t *testing.T) {
+	const sec = int64(time.Second)
+	for _, tt := range []struct {
+		says    string
+		kind    workloads.FaultKind
+		moves   []run.Move
+		reasons []string
+	}{
+		{"its own", workloads.FaultLeader, []run.Move{{Partition: 1, After: 9 * sec, At: 11 * sec}}, nil},
+		{"another partition's at the same time", workloads.FaultLeader, []run.Move{{Partition: 0, After: 9 * sec, At: 11 * sec}},
+			[]string{"leaders moved during the run: 1 of 2 partitions of t, limit 0"}},
+		{"its own partition's, long after it", workloads.FaultLeader, []run.Move{{Partition: 1, After: 9 * sec, At: 11 * sec}, {Partition: 1, After: 15 * sec, At: 16 * sec}},
+			[]string{"leaders moved during the run: 1 of 2 partitions of t, limit 0"}},
+		{"a replica of another partition", workloads.FaultLeader, []run.Move{{Partition: 0, ISR: true, After: 9 * sec, At: 11 * sec}},
+			[]string{"in-sync replicas were lost during the run: in 1 of 2 partitions of t, limit 0"}},
+		{"a fault of another kind moves nothing", workloads.FaultCut, []run.Move{{Partition: 1, After: 9 * sec, At: 11 * sec}},
+			[]string{"leaders moved during the run: 1 of 2 partitions of t, limit 0"}},
+	} {
+		topic := results.Topic{Name: "t", Partitions: 2}
+		for _, m := range tt.moves {
+			if m.ISR {
+				topic.ISRShrunk = 1
+			} else {
+				topic.LeadersMoved = 1
+			}
+		}
+		out, err := execute(t, run.Spec{Definition: faulty(20*time.Second, workloads.Fault{At: 10 * time.Second, Kind: tt.kind, Partition: 1}), Disturber: &told{}},
+			synthetic.Script{Latency: ms, Topics: []results.Topic{topic}, Moves: tt.moves}, nil)
+		require.NoError(t, err)
+		require.True(t, out.Run.Faults[0].Recovered, tt.says)
+		require.Equal(t, len(tt.reasons) == 0, out.Run.Verdict.Valid, tt.says)
+		require.ElementsMatch(t, tt.reasons, out.Run.Verdict.Reasons, tt.says)
+	}
+}

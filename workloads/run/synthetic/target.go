@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,10 @@ type Script struct {
 	// SendErrAfter lets that many messages through before SendErr, RunErrAfter before RunErr.
 	SendErrAfter, RunErrAfter int64
 
+	// Topics are told as they are; Moves are those of their partitions, with instants since the measured phase
+	// began.
 	Topics []results.Topic
+	Moves  []run.Move
 }
 
 // ErrRefused is the outcome of refused messages.
@@ -161,7 +165,11 @@ func (t *Target) Mark(_ context.Context, edge run.Edge) {
 
 // Report tells the scripted topics.
 func (t *Target) Report(context.Context) (run.Report, error) {
-	return run.Report{Topics: t.script.Topics}, nil
+	moves := slices.Clone(t.script.Moves)
+	for i := range moves {
+		moves[i].After, moves[i].At = moves[i].After+t.origin, moves[i].At+t.origin
+	}
+	return run.Report{Topics: t.script.Topics, Moves: moves}, nil
 }
 
 // Finish ends the target.
