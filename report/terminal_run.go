@@ -108,8 +108,12 @@ func integrityText(c results.Counts) string {
 	if c.NotReceived > 0 {
 		lost = "not known (" + count(c.NotReceived) + " not received in time)"
 	}
-	return fmt.Sprintf("lost %s · duplicated %s · reordered %s · corrupted %s",
+	text := fmt.Sprintf("lost %s · duplicated %s · reordered %s · corrupted %s",
 		lost, count(c.Duplicated), count(c.Reordered), count(c.Corrupted))
+	if c.Unstamped > 0 {
+		text += " · unstamped " + count(c.Unstamped) + " (others')"
+	}
+	return text
 }
 
 // ackWord is what "acked" means in the run.

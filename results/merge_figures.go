@@ -57,6 +57,7 @@ func (c *Counts) add(o Counts) {
 	c.Duplicated += o.Duplicated
 	c.Reordered += o.Reordered
 	c.Corrupted += o.Corrupted
+	c.Unstamped += o.Unstamped
 	c.NotReceived += o.NotReceived
 	c.NegativeE2E += o.NegativeE2E
 	c.Unchecked = c.Unchecked || o.Unchecked

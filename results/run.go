@@ -127,6 +127,9 @@ type Counts struct {
 	Duplicated int64 `json:"duplicated"`
 	Reordered  int64 `json:"reordered"`
 	Corrupted  int64 `json:"corrupted"`
+	// Unstamped are messages that arrived in topics which others may write to and carry no stamp of kbench's:
+	// not this run's, in no other count, and nothing can be said of them.
+	Unstamped int64 `json:"unstamped,omitempty"`
 	// NotReceived are acked messages that had not arrived when the wait for them ended. Whether
 	// they are lost is not known; they are not in Lost.
 	NotReceived int64 `json:"notReceived,omitempty"`

@@ -12,6 +12,7 @@ type integrity struct {
 	reordered  int64
 	corrupted  int64
 	foreign    int64 // from another run
+	unstamped  int64 // in topics that others may write to
 }
 
 func (i *integrity) add(o integrity) {
@@ -21,6 +22,7 @@ func (i *integrity) add(o integrity) {
 	i.reordered += o.reordered
 	i.corrupted += o.corrupted
 	i.foreign += o.foreign
+	i.unstamped += o.unstamped
 }
 
 // place is a partition among the run's topics.
@@ -33,6 +35,7 @@ type receiver struct {
 	stamping stamping
 	wall     int64 // unix ns at the clock's origin
 	own      bool  // this run has producers, so only their messages count
+	shared   bool  // the topics were there before, so others may write to them
 	ledgers  []*ledger
 
 	found   integrity
@@ -76,8 +79,10 @@ func (r *receiver) one(c *cell, a *Arrival, received, start int64) {
 		}
 		return
 	}
-	stamp, ok := r.stamping.read(a)
+	stamp, found, ok := r.stamping.read(a)
 	switch {
+	case !found && r.own && r.shared:
+		r.found.unstamped++ // not ours; one of ours whose stamp was destroyed is missed, and counted as lost
 	case !ok && r.own:
 		r.found.corrupted++
 	case !r.own:

@@ -43,11 +43,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// read takes the stamp from a message; false when it has none or is not what was sent.
-func (s stamping) read(a *Arrival) (payload.Stamp, bool) {
+// read takes the stamp from a message: found when it has one, intact when the message is what was sent.
+func (s stamping) read(a *Arrival) (stamp payload.Stamp, found, intact bool) {
 	// A run without producers meets what others sent, stamped either way.
-	stamp, _, intact := payload.Find(a.Header, a.Key, a.Value)
-	return stamp, intact
+	return payload.Find(a.Header, a.Key, a.Value)
 }
 
 // mine reports whether a stamp has this run's tag.

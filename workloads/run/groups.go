@@ -25,6 +25,7 @@ func (e *engine) prepareGroups() {
 		}
 		for range places {
 			in := newReceiver(newRecorder(e.frame), e.stamping, e.wall, g.ledgers)
+			in.shared = e.def.Topics.Existing()
 			g.receivers = append(g.receivers, in)
 			e.receivers = append(e.receivers, in)
 		}

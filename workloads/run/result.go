@@ -100,7 +100,7 @@ func (e *engine) counts(total *cell, settled int64) results.Counts {
 	c := results.Counts{
 		Attempted: e.withheld, Acked: total.acked, Failed: total.failed, Unknown: total.unknown,
 		Received: found.received, Duplicated: found.duplicated, Reordered: found.reordered,
-		Corrupted: found.corrupted,
+		Corrupted: found.corrupted, Unstamped: found.unstamped,
 	}
 	if e.arrivalsCut {
 		c.NotReceived = e.lostAll()
@@ -222,7 +222,7 @@ func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Fact
 		Steady: run.Steady, LittlesLaw: run.LittlesLaw,
 		Ceiling: e.spec.Ceiling, Clamped: map[string]int64{}, NegativeE2E: run.Counts.NegativeE2E,
 		Topics: run.Topics, Excused: explain(len(run.Topics), e.report.Moves, e.excuses(run.Faults)), EndedEarly: e.ended,
-		Foreign: e.found().foreign, Transactions: run.Transactions,
+		Foreign: e.found().foreign, Unstamped: run.Counts.Unstamped, Transactions: run.Transactions,
 	}
 	if response, ok := run.Series[results.SeriesResponse]; ok && e.def.Phases.WarmUp <= 0 && e.def.Phases.WarmUpMessages <= 0 && run.ElapsedNs == e.frame.end.Load()-e.frame.start.Load() {
 		f.Missing = time.Duration(response.MinNs)

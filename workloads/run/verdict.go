@@ -62,6 +62,8 @@ type Facts struct {
 	Transactions *results.Transactions
 	// Foreign counts arrivals that no producer of this run sent.
 	Foreign int64
+	// Unstamped counts arrivals without a stamp, in topics that others may write to.
+	Unstamped int64
 }
 
 // maxCeilingShare is the share of the generator's ceiling above which a rate asked for or reached is
@@ -286,6 +288,9 @@ func (j *judge) warn() {
 	}
 	if f.Foreign > 0 {
 		j.warnings = append(j.warnings, fmt.Sprintf("%d messages arrived that this run did not send; they are in no figure", f.Foreign))
+	}
+	if f.Unstamped > 0 {
+		j.warnings = append(j.warnings, fmt.Sprintf("%d messages arrived without a stamp of kbench's: others write to these topics; they are in no figure", f.Unstamped))
 	}
 }
 

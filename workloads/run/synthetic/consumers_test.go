@@ -83,6 +83,40 @@ func TestIntegrity(t *testing.T) {
 	require.True(t, out.Run.Verdict.Valid, "findings about the cluster do not make a measurement invalid")
 }
 
+// What another application writes to a topic that was there before is neither this run's nor corrupted; in a
+// topic of the run's own it is what became of a message.
+func TestMessagesOfAnotherApplication(t *testing.T) {
+	for _, stamp := range []string{"value", "header"} {
+		d := consuming(1000, 10*time.Second)
+		d.Payload.Stamp, d.Topics.Name = stamp, "orders"
+		out := measure(t, d, synthetic.Script{Latency: ms, Delivery: ms, Partitions: 2, Strange: 100, Corrupt: 1250})
+		c := out.Run.Counts
+		require.EqualValues(t, 110, c.Unstamped, "of the warm-up as well")
+		require.EqualValues(t, 8, c.Corrupted, "one of ours that was altered is told from them")
+		require.EqualValues(t, 8, c.Lost)
+		require.EqualValues(t, 9992, c.Received)
+		require.Contains(t, out.Run.Verdict.Warnings, "110 messages arrived without a stamp of kbench's: others write to these topics; they are in no figure")
+		require.True(t, out.Run.Verdict.Valid)
+		require.True(t, thresholdOf(t, measure(t, d, synthetic.Script{Latency: ms, Strange: 100}), "corrupted=0").Held)
+
+		d.Topics.Name = ""
+		out = measure(t, d, synthetic.Script{Latency: ms, Delivery: ms, Partitions: 2, Strange: 100})
+		require.EqualValues(t, 110, out.Run.Counts.Corrupted)
+		require.Zero(t, out.Run.Counts.Unstamped)
+		require.False(t, thresholdOf(t, out, "corrupted=0").Held)
+	}
+}
+
+func thresholdOf(t *testing.T, out *run.Outcome, expression string) results.Threshold {
+	for _, threshold := range out.Run.Thresholds {
+		if threshold.Expression == expression {
+			return threshold
+		}
+	}
+	require.Fail(t, "there is no threshold "+expression)
+	return results.Threshold{}
+}
+
 // Reordering is judged within a producer and a partition.
 func TestReordered(t *testing.T) {
 	d := consuming(1000, 10*time.Second)

@@ -132,6 +132,10 @@ func (t *Target) deliverTo(g *audience, m *run.Message, acked int64) {
 		Key: clone(m.Key), Value: clone(m.Value), Header: clone(m.Header), Partition: m.Partition, Offset: g.offset,
 	}}
 	g.offset++
+	if every(m.Number, t.script.Strange) {
+		g.give(arrival{at: a.at, Arrival: run.Arrival{Key: []byte("k"), Value: []byte("somebody else's, of their own making"), Partition: m.Partition, Offset: g.offset}})
+		g.offset++
+	}
 	if every(m.Number, t.script.Corrupt) {
 		a.Value[len(a.Value)-1] ^= 1
 	}

@@ -45,6 +45,9 @@ type Script struct {
 	// by number; 0: never. Swap delivers a message behind its successor in the partition.
 	Lose, Duplicate, Swap, Corrupt int64
 
+	// Strange has a message without a stamp, of somebody else's, arrive with every n-th.
+	Strange int64
+
 	// Feed sends each consumer that many messages a second of someone else's.
 	Feed float64
 
