@@ -27,8 +27,8 @@ named (topics.name) or kept (topics.keep).
 
 Every message carries its producer, its number among that producer's, and a checksum over these,
 key and value. A number that is missing while a later one of its producer is there is lost; a
-message that the run itself counted as failed or unknown leaves such a gap as well ('lost<=N'
-allows for them). What is missing behind a producer's last message cannot be told. Numbers that
+message that the run itself counted as failed or unknown leaves such a gap as well, and with
+--read-committed one of an aborted transaction ('lost<=N' allows for them). What is missing behind a producer's last message cannot be told. Numbers that
 retention or compaction may have taken away are counted apart, as removed.
 
 Duplicates break nothing unless a threshold says so: a producer that is not idempotent promises
@@ -76,7 +76,7 @@ func newVerifyCommand() *cobra.Command {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no summary, only errors (and the findings with --format json)")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long reading may take in all")
 	f.StringVar(&o.partitioner, "partitioner", "", "look at where keys are, by the name of producer.partitioner that placed them (hash, murmur2, …)")
-	f.BoolVar(&o.committed, "read-committed", false, "leave out what transactions have not committed")
+	f.BoolVar(&o.committed, "read-committed", false, "leave out what transactions have not committed; their messages then leave gaps, which count as lost ('lost<=N' allows for those of the run's aborted transactions)")
 	f.StringVar(&o.memory, "memory", "512MiB", "what remembering the messages' numbers may take; reading ends with an error where it is not enough, as with numbers that lie far apart")
 	f.StringArrayVar(&o.threshold, "threshold", nil, "condition on the findings, e.g. duplicated=0 or 'lost<=5' (repeatable; lost=0, corrupted=0, reordered=0 and unread=0 are asked for in any case, unless their figure is named)")
 	return cmd
@@ -195,6 +195,7 @@ func (o *verifyOptions) verify(ctx context.Context, topic string, errOut io.Writ
 	v := audit.Report(err == nil)
 	v.Topic, v.StartedAt, v.ElapsedNs = topic, began.UTC(), int64(time.Since(began))
 	v.Notes = append(v.Notes, notes(spans, audit.Compacted, unknownPolicy)...)
+	v.Notes = append(v.Notes, gapNotes(v, o.committed)...)
 	if err == nil && v.Total.Messages == v.Total.Unstamped+v.Total.Unread {
 		return nil, unstamped(topic, v)
 	}
@@ -219,6 +220,18 @@ func notes(spans map[int32]verify.Span, compacted, unknownPolicy bool) (list []s
 		list = append(list, "whether the topic is compacted could not be asked for; if it is, missing messages are not lost")
 	}
 	return list
+}
+
+// gapNotes say what else than loss leaves a gap, where there are any.
+func gapNotes(v *results.Verification, committed bool) []string {
+	if v.Total.Lost == 0 {
+		return nil
+	}
+	text := "lost are gaps in the producers' numbers; a message that its run counted as failed or unknown leaves one as well"
+	if committed {
+		text += ", and so does one of a transaction that was not committed (--read-committed)"
+	}
+	return []string{text + ": hold the figure against the run's own counts, and allow for them with --threshold 'lost<=N'"}
 }
 
 // absent says what there is when a topic is not.
