@@ -233,6 +233,9 @@ func (e *engine) facts(run *results.Run, series map[string]*hist.Histogram) Fact
 	if h := series[results.SeriesE2E]; h != nil {
 		f.WorstE2E = time.Duration(h.Min())
 	}
+	if len(e.loaders) == 0 {
+		f.ForeignE2E = run.Series[results.SeriesE2E].Count
+	}
 	for _, l := range e.loaders {
 		if l.exhausted {
 			f.PoolMax += int64(l.pool.max)

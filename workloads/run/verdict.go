@@ -62,6 +62,8 @@ type Facts struct {
 	Transactions *results.Transactions
 	// Foreign counts arrivals that no producer of this run sent.
 	Foreign int64
+	// ForeignE2E counts e2e values of a run that only consumes: their due times are another process's.
+	ForeignE2E int64
 	// Unstamped counts arrivals without a stamp, in topics that others may write to.
 	Unstamped int64
 }
@@ -288,6 +290,9 @@ func (j *judge) warn() {
 	}
 	if f.Foreign > 0 {
 		j.warnings = append(j.warnings, fmt.Sprintf("%d messages arrived that this run did not send; they are in no figure", f.Foreign))
+	}
+	if f.ForeignE2E > 0 {
+		j.warnings = append(j.warnings, "e2e spans two clocks: due times were stamped by the run that sent the messages, which may have been on another machine, and are held against this machine's clock; e2e is off by as much as the two differ")
 	}
 	if f.Unstamped > 0 {
 		j.warnings = append(j.warnings, fmt.Sprintf("%d messages arrived without a stamp of kbench's: others write to these topics; they are in no figure", f.Unstamped))

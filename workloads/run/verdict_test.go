@@ -122,6 +122,7 @@ func TestVerdict(t *testing.T) {
 		{"reached near the ceiling, in a closed loop", func(f *Facts) { f.Open, f.RateAsked, f.RateAchieved, f.Ceiling = false, 0, 9900, 14_000 }, nil,
 			[]string{"the rate reached, 9900/s, is 70.7 % of this generator's ceiling of 14000/s, limit 70 %"}},
 		{"held back by the engine", func(f *Facts) { f.PoolMax = 1000 }, nil, []string{"1000 messages were open at once"}},
+		{"e2e from another process's stamps", func(f *Facts) { f.ForeignE2E = 1 }, nil, []string{"e2e spans two clocks: due times were stamped by the run that sent the messages, which may have been on another machine"}},
 		{"messages without a stamp", func(f *Facts) { f.Unstamped = 3 }, nil, []string{"3 messages arrived without a stamp of kbench's"}},
 		{"foreign messages", func(f *Facts) { f.Foreign = 2 }, nil, []string{"2 messages arrived that this run did not send"}},
 	} {
