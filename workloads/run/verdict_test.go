@@ -11,11 +11,8 @@ import (
 	"github.com/kbench/kbench/workloads"
 )
 
-var limits = workloads.Validity{
-	MinRateShare: 0.99, MaxLateness: 2 * time.Millisecond, MaxLatenessShare: 0.10,
-	MaxCPUShare: 0.85, MaxOwnShare: 0.5, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
-	MaxGCPauseShare: 0.1, MaxHostCPUShare: 0.95,
-}
+// limits are those of a workload that changes none.
+var limits = workloads.Default().Validity
 
 // sound are the facts of a run with nothing to say against it, each at its limit.
 func sound() Facts {
