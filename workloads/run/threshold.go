@@ -55,7 +55,7 @@ func (o *Outcome) evaluateAll(given []string) []results.Threshold {
 func (o *Outcome) lagGrowth() *float64 {
 	var n, sumX, sumY, sumXX, sumXY float64
 	for _, w := range o.Windows {
-		if w.Lag < 0 || w.StartNs >= o.Run.ElapsedNs {
+		if w.Lag < 0 || w.StartNs < 0 || w.StartNs >= o.Run.ElapsedNs { // before it: until a steady state was found
 			continue
 		}
 		x, y := float64(w.StartNs+w.LengthNs)/1e9, float64(w.Lag)

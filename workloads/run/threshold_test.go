@@ -57,6 +57,17 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
+// The lag of what was left out as settling is not in its growth: it rose by 1 000/s there, and by 10/s since.
+func TestLagGrowthIsOfTheSteadyState(t *testing.T) {
+	out := Outcome{Run: results.Run{ElapsedNs: 4e9}}
+	for i, lag := range []int64{1000, 2000, 3000, 3010, 3020, 3030, 3040, 9000} {
+		out.Windows = append(out.Windows, results.Window{StartNs: int64(i-3) * 1e9, LengthNs: 1e9, Lag: lag})
+	}
+	growth := out.lagGrowth()
+	require.NotNil(t, growth)
+	require.InDelta(t, 10, *growth, 1e-9, "nor is that of the drain")
+}
+
 func TestDefaultThresholds(t *testing.T) {
 	expressions := func(o Outcome, given ...string) (list []string) {
 		for _, th := range o.evaluateAll(given) {
