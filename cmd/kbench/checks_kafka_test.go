@@ -77,7 +77,8 @@ func TestKafkaCheck21BrokerStoppedAcrossTheEnd(t *testing.T) {
 // alone are slow in service; what waited before it is delay.
 func TestKafkaCheck03BrokerStoppedWithSmallBuffer(t *testing.T) {
 	s := stopped{rate: 5000, buffer: 250, length: 6 * time.Second, at: 2 * time.Second, pause: time.Second, slack: 10 * time.Second}
-	if os.Getenv("KBENCH_SOAK") == "1" {
+	whole := os.Getenv("KBENCH_SOAK") == "1"
+	if whole {
 		s = stopped{rate: 20_000, buffer: 2000, length: 20 * time.Second, at: 8 * time.Second, pause: time.Second, slack: 500 * time.Millisecond}
 	}
 	run, dir := s.run(t)
@@ -91,4 +92,13 @@ func TestKafkaCheck03BrokerStoppedWithSmallBuffer(t *testing.T) {
 	s.near(t, want, of(results.SeriesResponse, 0.98), "response p98")
 	require.Less(t, of(results.SeriesService, 0.98), of(results.SeriesResponse, 0.98)/3, "most of the wait is before the client")
 	s.near(t, s.pause-held, of(results.SeriesDelay, 1), "delay max")
+	if !whole {
+		return
+	}
+	// What the check is stated for: the node takes ten times the rate once it goes on, which 640 ms is reckoned with.
+	const stated, share = 640 * time.Millisecond, 0.25
+	why := fmt.Sprintf("on a machine that has nothing else to do. Kafka and kbench share it: it was %.0f %% busy, the longest pause of kbench %s, the verdict's warnings %q; what a busy machine takes to work off what piled up is in both figures",
+		100*run.Generator.HostCPUShare, time.Duration(run.Generator.PauseMaxNs), run.Verdict.Warnings)
+	require.InEpsilon(t, stated, of(results.SeriesResponse, 0.98), share, "response p98 "+why)
+	require.LessOrEqual(t, of(results.SeriesService, 0.98), 100*time.Millisecond, "service p98 "+why)
 }

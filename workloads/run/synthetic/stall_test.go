@@ -2,11 +2,14 @@ package synthetic_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kbench/kbench/results"
+	"github.com/kbench/kbench/workloads"
+	"github.com/kbench/kbench/workloads/run"
 	"github.com/kbench/kbench/workloads/run/synthetic"
 )
 
@@ -107,13 +110,39 @@ func TestCheck21StallAcrossTheEnd(t *testing.T) {
 	require.EqualValues(t, T, out.Run.ElapsedNs, "the drain is no part of the measured phase")
 }
 
-// A stall longer than any timeout of ours: nothing is clipped.
+// A stall longer than any timeout of ours: nothing is clipped, and the run ends on time.
 func TestCheck18LongStall(t *testing.T) {
 	d := definition(100, 90*time.Second)
 	d.Phases.Drain = 120 * time.Second
-	out := measure(t, d, synthetic.Script{Stalls: []synthetic.Stall{{Start: 10 * time.Second, Length: 70 * time.Second}}})
-	r := out.Run.Series[results.SeriesResponse]
-	near(t, 70*time.Second, r.MaxNs, "max")
-	require.Zero(t, r.Clamped)
-	require.EqualValues(t, 9000, r.Count)
+	for _, tt := range []struct {
+		says         string
+		start, drain time.Duration
+	}{
+		{"over before the end: nothing is left to wait for", 10 * time.Second, 0},
+		{"across the end: waited for until it is over, and no longer", 30 * time.Second, 10 * time.Second},
+	} {
+		out, took := timed(t, d, synthetic.Script{Stalls: []synthetic.Stall{{Start: tt.start, Length: 70 * time.Second}}})
+		r := out.Run.Series[results.SeriesResponse]
+		near(t, 70*time.Second, r.MaxNs, "max")
+		require.Zero(t, r.Clamped)
+		require.EqualValues(t, 9000, r.Count)
+		require.EqualValues(t, 90*time.Second, out.Run.ElapsedNs, tt.says)
+		t.Logf("%s: expected to end after %s, seen %s", tt.says, d.Phases.Duration+tt.drain, took)
+		require.InDelta(t, d.Phases.Duration+tt.drain, took, float64(200*ms), tt.says)
+	}
+}
+
+// timed is measure with how long it took on the virtual clock.
+func timed(t *testing.T, d workloads.Definition, s synthetic.Script) (out *run.Outcome, took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		clock := run.NewClock()
+		from := time.Now()
+		var err error
+		out, err = run.Execute(t.Context(), run.Spec{Definition: d, Clock: clock, Target: synthetic.New(s, clock)})
+		took = time.Since(from)
+		require.NoError(t, err)
+	})
+	consistent(t, out)
+	return out, took
 }
