@@ -111,8 +111,8 @@ type LittlesLaw struct {
 	InFlight         float64 `json:"inFlight"`
 	InFlightMost     float64 `json:"inFlightMost"`
 	RateTimesService float64 `json:"rateTimesService"`
-	// Holds is false when rate × service is out of this range by more than 5 % and what the ends of
-	// the phase can account for: then the figures contradict each other.
+	// Holds is false when rate × service is out of this range by more than validity.maxLittleError and what
+	// the ends of the phase can account for: then the figures contradict each other.
 	Holds bool `json:"holds"`
 }
 

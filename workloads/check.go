@@ -228,6 +228,8 @@ func (c *checker) validity() {
 	c.within("validity.maxStolenShare", v.MaxStolenShare, 0, 1)
 	c.within("validity.maxGcPauseShare", v.MaxGCPauseShare, 0, 1)
 	c.within("validity.maxHostCpuShare", v.MaxHostCPUShare, 0, 1)
+	c.within("validity.maxCeilingShare", v.MaxCeilingShare, 0, 1)
+	c.within("validity.maxLittleError", v.MaxLittleError, 0, 1)
 	c.wait("validity.maxLateness", v.MaxLateness, 0)
 	c.wait("validity.maxPause", v.MaxPause, 0)
 }

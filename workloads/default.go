@@ -27,6 +27,7 @@ func Default() Definition {
 			MinRateShare: 0.99, MaxLateness: 2 * time.Millisecond, MaxLatenessShare: 0.1,
 			MaxCPUShare: 0.85, MaxOwnShare: 0.5, MaxStolenShare: 0.02, MaxPause: 100 * time.Millisecond,
 			MaxGCPauseShare: 0.1, MaxHostCPUShare: 0.95,
+			MaxCeilingShare: 0.7, MaxLittleError: 0.05,
 		},
 		Design: Design{Kind: DesignMatrix},
 		Repeat: 1,

@@ -233,6 +233,8 @@ type Validity struct {
 	MaxCPUShare      float64       `key:"maxCpuShare" unit:"share" doc:"Share of the CPU it may use above which the generator is too busy."`
 	MaxStolenShare   float64       `key:"maxStolenShare" unit:"share" doc:"Share of CPU time stolen by the hypervisor above which a run is invalid."`
 	MaxOwnShare      float64       `key:"maxOwnShare" unit:"share" doc:"When the rate is missed: share of the time behind the schedule that producers may be at work themselves, in place of being held up by the cluster, before the run is called generator-bound. 0: any."`
+	MaxCeilingShare  float64       `key:"maxCeilingShare" unit:"share" doc:"Share of the generator's ceiling (kbench ceiling) above which a rate asked for or reached is warned of. 0: any."`
+	MaxLittleError   float64       `key:"maxLittleError" unit:"share" doc:"How far rate × mean service time may be from the messages in flight (Little's law), as a share, before a run is warned that its figures contradict each other. 0: any."`
 	MaxPause         time.Duration `key:"maxPause" doc:"Longest pause of the generator itself that is allowed."`
 	MaxGCPauseShare  float64       `key:"maxGcPauseShare" unit:"share" doc:"Longest pause of the generator's garbage collector that is allowed, as a share of response p99 (of service p99 without a rate). One of maxLateness always is. 0: any."`
 	MaxHostCPUShare  float64       `key:"maxHostCpuShare" unit:"share" doc:"Share of all the machine's CPU in use above which a run is warned of: generator and, on the same machine, brokers wait for processors then. 0: never."`

@@ -27,8 +27,9 @@ What consumers and TLS take of the generator is not in it.
 
 The result is kept like any other, in ` + resultsFolder + `/` + results.CeilingPrefix + `WORKLOAD-TIME. From then on 'kbench run' and
 'kbench capacity' on the same host with the same load (producers, payload, partitions and
-client settings) hold their rate against it: more than 70 % of the ceiling carries a warning,
-since the figures are then the generator's as much as the cluster's.
+client settings) hold their rate against it: more than 70 % of the ceiling
+(validity.maxCeilingShare) carries a warning, since the figures are then the generator's as much
+as the cluster's.
 `
 
 const ceilingExample = `  kbench ceiling                                 for the workload "quick"

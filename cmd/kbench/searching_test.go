@@ -14,9 +14,9 @@ import (
 // A lower bound is a figure; that nothing held is the cluster's only where it was seen not to hold.
 func TestCapacityCodes(t *testing.T) {
 	for _, tt := range []struct {
-		says       string
-		searches   []results.Capacity
-		code       int
+		says     string
+		searches []results.Capacity
+		code     int
 	}{
 		{"found", []results.Capacity{{Outcome: results.CapacityFound}}, codeDone},
 		{"a lower bound, since the generator gave out", []results.Capacity{{Outcome: results.CapacityGenerator, Generator: "too busy"}}, codeDone},

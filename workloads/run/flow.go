@@ -65,10 +65,6 @@ func (f flow) between(from flow) (least, most float64) {
 	return area(func(f flow) int64 { return f.inAfter }), area(func(f flow) int64 { return f.inBefore })
 }
 
-// maxLittleError is how far rate × mean service may be from the messages in flight, as a share,
-// before the figures contradict each other.
-const maxLittleError = 0.05
-
 // littlesLaw holds the messages in flight, which are counted as they go in and come out, against
 // rate × mean service time, which come from the windows: the two have nothing in common but the
 // messages. nil when it says nothing: nothing was acked; messages failed, which were in flight and
@@ -90,7 +86,8 @@ func (e *engine) littlesLaw(total *cell) *results.LittlesLaw {
 	l.InFlight, l.InFlightMost = to.between(from)
 	// Messages in flight at the ends belong to the time only in part.
 	ends := float64(max(0, from.in-from.out)+max(0, to.in-to.out)) * math.Min(1, mean/seconds)
-	slack := func(v float64) float64 { return v*maxLittleError + ends + 1 }
-	l.Holds = l.RateTimesService >= l.InFlight-slack(l.InFlight) && l.RateTimesService <= l.InFlightMost+slack(l.InFlightMost)
+	share := e.def.Validity.MaxLittleError
+	slack := func(v float64) float64 { return v*share + ends + 1 }
+	l.Holds = share <= 0 || l.RateTimesService >= l.InFlight-slack(l.InFlight) && l.RateTimesService <= l.InFlightMost+slack(l.InFlightMost)
 	return l
 }

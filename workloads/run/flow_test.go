@@ -18,7 +18,7 @@ func flowing(n int64, step, service, handing time.Duration, base int64) *engine 
 	f.start.Store(base)
 	f.end.Store(base + n*int64(step))
 	e := &engine{frame: f, recorders: []*recorder{newRecorder(f)}, taken: make([]intake, 1), timeline: &timeline{frame: f},
-		def: &workloads.Definition{}}
+		def: &workloads.Definition{Validity: workloads.Default().Validity}}
 	e.flows[0] = e.flow(base)
 	for i := range n {
 		at := base + i*int64(step)
@@ -52,6 +52,11 @@ func TestLittlesLaw(t *testing.T) {
 	total := e.timeline.total()
 	total.series[slotService].RecordN(int64(10*time.Millisecond), 100_000) // as if latencies were recorded that nobody had
 	require.False(t, e.littlesLaw(total).Holds, "figures that contradict each other are noticed")
+	l := e.littlesLaw(total) // 2.5 ms on average more than the 5 that messages were in flight
+	for share, holds := range map[float64]bool{l.RateTimesService/l.InFlightMost - 1 - 0.05: false, l.RateTimesService/l.InFlightMost - 1 + 0.05: true, 0: true} {
+		e.def.Validity.MaxLittleError = share
+		require.Equal(t, holds, e.littlesLaw(total).Holds, "with validity.maxLittleError %v", share)
+	}
 
 	total.answered -= total.acked / 50
 	require.Nil(t, e.littlesLaw(total), "answers to other messages are no contradiction")

@@ -8,9 +8,9 @@ import (
 
 func TestToil(t *testing.T) {
 	for _, row := range []struct {
-		sentence                     string
-		came, idle, from, to, held   int64
-		behind, own                  int64
+		sentence                   string
+		came, idle, from, to, held int64
+		behind, own                int64
 	}{
 		{"making the run and handing it over is work", 100, 0, 130, 180, 0, 80, 80},
 		{"a target that does not tell: all of Send is its own", 100, 0, 130, 180, HeldThroughout, 80, 30},

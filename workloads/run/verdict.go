@@ -68,10 +68,6 @@ type Facts struct {
 	Unstamped int64
 }
 
-// maxCeilingShare is the share of the generator's ceiling above which a rate asked for or reached is
-// near enough to it to be worth a warning.
-const maxCeilingShare = 0.70
-
 // Judge says whether the measurement can be trusted, by the limits given; a limit of zero or
 // less is not applied. It never judges the cluster.
 func Judge(f Facts, limits workloads.Validity) results.Verdict {
@@ -276,9 +272,9 @@ func (j *judge) warn() {
 	if !f.Open || f.RateAchieved > f.RateAsked {
 		rate, which = f.RateAchieved, "reached"
 	}
-	if f.Ceiling > 0 && rate > maxCeilingShare*f.Ceiling {
+	if share := j.lim.MaxCeilingShare; share > 0 && f.Ceiling > 0 && rate > share*f.Ceiling {
 		j.warnings = append(j.warnings, fmt.Sprintf("the rate %s, %s/s, is %s of this generator's ceiling of %s/s, limit %s",
-			which, number(rate), percent(rate/f.Ceiling), number(f.Ceiling), percent(maxCeilingShare)))
+			which, number(rate), percent(rate/f.Ceiling), number(f.Ceiling), percent(share)))
 	}
 	if t := f.Transactions; t != nil && t.Failed > 0 {
 		j.warnings = append(j.warnings, fmt.Sprintf("%d of %d transactions failed and were aborted: the acked messages in aborted ones, %d, count as acked, and no reader of committed messages sees them",

@@ -22,7 +22,7 @@ func sound() Facts {
 		CPUCores: 1.7, CPUAvailable: 2, StolenShare: 0.02, PauseMax: 100 * time.Millisecond,
 		HostShare: 0.95, GCPauseMax: 2 * time.Millisecond, ServiceP99: 8 * time.Millisecond,
 		Steady: &results.Steady{Found: true}, LittlesLaw: &results.LittlesLaw{Holds: true},
-		Clamped: map[string]int64{results.SeriesResponse: 0}, Ceiling: 10_000 / maxCeilingShare,
+		Clamped: map[string]int64{results.SeriesResponse: 0}, Ceiling: 10_000 / limits.MaxCeilingShare,
 		Topics: []results.Topic{{Name: "t", Partitions: 2, LeadersBefore: []int32{1, 2}, LeadersAfter: []int32{1, 2},
 			ISRBefore: []int{3, 2}, ISRAfter: []int{3, 3}}},
 	}
@@ -138,8 +138,10 @@ func TestVerdict(t *testing.T) {
 func TestVerdictWithoutLimits(t *testing.T) {
 	f := sound()
 	f.RateAchieved, f.CPUCores, f.StolenShare, f.PauseMax, f.LatenessP99 = 1, 2, 1, time.Hour, time.Hour
-	f.GCPauseMax, f.HostShare = time.Hour, 1
-	require.True(t, Judge(f, workloads.Validity{}).Valid)
+	f.GCPauseMax, f.HostShare, f.Ceiling, f.Behind, f.BehindOwn = time.Hour, 1, 1, time.Minute, time.Minute
+	v := Judge(f, workloads.Validity{})
+	require.True(t, v.Valid)
+	require.Empty(t, v.Warnings)
 }
 
 func requireEach(t *testing.T, parts, got []string) {

@@ -21,10 +21,10 @@ type topicWatch struct {
 	inSync [][]int                   // numbers of replicas in sync at the last look, by topic
 	looked []int64                   // when that was; 0: as the run began
 	moves  []run.Move
-	kept   map[moving]int            // how many of moves are of a partition
-	moved  []map[int]bool            // partitions seen with another leader than the time before
-	shrunk []map[int]bool            // partitions seen with fewer replicas in sync than before
-	events []results.Event           // with instants on the engine's clock
+	kept   map[moving]int  // how many of moves are of a partition
+	moved  []map[int]bool  // partitions seen with another leader than the time before
+	shrunk []map[int]bool  // partitions seen with fewer replicas in sync than before
+	events []results.Event // with instants on the engine's clock
 }
 
 func newTopicWatch(before []client.TopicDescription) *topicWatch {

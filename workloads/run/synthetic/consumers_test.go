@@ -91,17 +91,17 @@ func TestMessagesOfAnotherApplication(t *testing.T) {
 		d.Payload.Stamp, d.Topics.Name = stamp, "orders"
 		out := measure(t, d, synthetic.Script{Latency: ms, Delivery: ms, Partitions: 2, Strange: 100, Corrupt: 1250})
 		c := out.Run.Counts
-		require.EqualValues(t, 110, c.Unstamped, "of the warm-up as well")
+		require.EqualValues(t, 109, c.Unstamped, "of the warm-up as well, and no producer has the number 10 999")
 		require.EqualValues(t, 8, c.Corrupted, "one of ours that was altered is told from them")
 		require.EqualValues(t, 8, c.Lost)
 		require.EqualValues(t, 9992, c.Received)
-		require.Contains(t, out.Run.Verdict.Warnings, "110 messages arrived without a stamp of kbench's: others write to these topics; they are in no figure")
+		require.Contains(t, out.Run.Verdict.Warnings, "109 messages arrived without a stamp of kbench's: others write to these topics; they are in no figure")
 		require.True(t, out.Run.Verdict.Valid)
 		require.True(t, thresholdOf(t, measure(t, d, synthetic.Script{Latency: ms, Strange: 100}), "corrupted=0").Held)
 
 		d.Topics.Name = ""
 		out = measure(t, d, synthetic.Script{Latency: ms, Delivery: ms, Partitions: 2, Strange: 100})
-		require.EqualValues(t, 110, out.Run.Counts.Corrupted)
+		require.EqualValues(t, 109, out.Run.Counts.Corrupted)
 		require.Zero(t, out.Run.Counts.Unstamped)
 		require.False(t, thresholdOf(t, out, "corrupted=0").Held)
 	}

@@ -40,7 +40,7 @@ func definition(rate float64, length time.Duration) workloads.Definition {
 		Payload:   workloads.Payload{Size: 0, Stamp: "none"},
 		Phases:    workloads.Phases{Duration: length, Drain: 30 * time.Second, Interval: time.Second},
 		Validity: workloads.Validity{MinRateShare: 0.99, MaxLateness: 2 * time.Millisecond, MaxLatenessShare: 0.1,
-			MaxPause: 100 * time.Millisecond},
+			MaxPause: 100 * time.Millisecond, MaxLittleError: 0.05},
 	}
 }
 
