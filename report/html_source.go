@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -45,8 +46,10 @@ func provenanceFacts(r *results.Result) []labelled {
 		{"security", strings.TrimSpace(c.SecurityProtocol + "  " + c.SASLMechanism)},
 	}
 	for _, b := range c.Brokers {
-		facts = append(facts, labelled{fmt.Sprintf("broker %d", b.ID), strings.TrimSpace(b.Addr + "  " + b.Rack)})
+		facts = append(facts, labelled{fmt.Sprintf("broker %d", b.ID), brokerLine(b, c.Version)})
 	}
+	facts = append(facts, brokerSettings(c.Brokers)...)
+	facts = append(facts, labelled{"not told", strings.Join(c.Notes, "; ")})
 	facts = append(facts,
 		labelled{"kbench", strings.TrimSpace(r.Provenance.KbenchVersion + "  " + h.GoVersion)},
 		labelled{"host", h.Hostname},
@@ -57,6 +60,47 @@ func provenanceFacts(r *results.Result) []labelled {
 	)
 	facts = append(facts, ceilingProvenance(r)...)
 	return slices.DeleteFunc(facts, func(f labelled) bool { return strings.TrimSpace(f.Text) == "" })
+}
+
+// brokerLine is where a broker is, and its release where that is not the cluster's.
+func brokerLine(b results.Broker, version string) string {
+	parts := []string{b.Addr, b.Rack}
+	if b.Version != "" && b.Version != version {
+		parts = append(parts, "Kafka "+b.Version)
+	}
+	return strings.TrimSpace(strings.Join(parts, "  "))
+}
+
+// brokerSettings are those that are not defaults, once for all brokers that have the same value.
+func brokerSettings(brokers []results.Broker) []labelled {
+	const most = 50 // result.json has them all
+	type setting struct{ name, value string }
+	by := map[setting][]string{}
+	for _, b := range brokers {
+		for name, value := range b.Config {
+			by[setting{name, value}] = append(by[setting{name, value}], fmt.Sprint(b.ID))
+		}
+	}
+	list := slices.SortedFunc(maps.Keys(by), func(a, b setting) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(by[a][0], by[b][0]), cmp.Compare(a.value, b.value))
+	})
+	var facts []labelled
+	for i, s := range list {
+		if i == most {
+			facts = append(facts, labelled{"", fmt.Sprintf("… and %d more settings of brokers, in result.json", len(list)-most)})
+			break
+		}
+		text := s.name + "=" + s.value
+		if len(by[s]) < len(brokers) {
+			text += " (broker " + strings.Join(by[s], ", ") + ")"
+		}
+		label := ""
+		if i == 0 {
+			label = "broker settings"
+		}
+		facts = append(facts, labelled{label, text})
+	}
+	return facts
 }
 
 func cpuLine(h results.Host) string {

@@ -154,6 +154,8 @@ type Cluster struct {
 	// Version is guessed from the API versions the brokers offer, e.g. "4.0+"; brokers do not tell.
 	Version string   `json:"version,omitempty"`
 	Brokers []Broker `json:"brokers,omitempty"`
+	// Notes say what the cluster did not tell of itself.
+	Notes []string `json:"notes,omitempty"`
 	// SecurityProtocol is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; SASLMechanism is one with SASL.
 	// TLS and passwords cost time, so that figures differ with them. Who logged in is not kept.
 	SecurityProtocol string `json:"securityProtocol,omitempty"`
@@ -167,6 +169,10 @@ type Broker struct {
 	ID   int32  `json:"id"`
 	Addr string `json:"addr"`
 	Rack string `json:"rack,omitempty"`
+	// Version is guessed as Cluster.Version is.
+	Version string `json:"version,omitempty"`
+	// Config are the broker's settings that are not defaults, without secrets.
+	Config map[string]string `json:"config,omitempty"`
 }
 
 // Point is one combination of settings in a sweep. A workload without a sweep has one.

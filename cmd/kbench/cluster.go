@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kbench/kbench/client"
 	"github.com/kbench/kbench/results"
@@ -127,5 +130,57 @@ func (c *cluster) describe(ctx context.Context, cfg *client.Config) (results.Clu
 	}
 	rtt, err := first.RoundTrip(ctx)
 	out.RTTNs = int64(rtt)
+	if err == nil {
+		describeBrokers(ctx, cl.Brokers(), &out)
+	}
 	return out, err
+}
+
+// Bounds of describing brokers.
+const (
+	describedBrokers = 100 // more are not asked
+	describedAtOnce  = 8
+	describeTimeout  = 5 * time.Second // for all of them
+)
+
+// describeBrokers asks each broker for its release and its settings. What one does not tell is a note: a run
+// needs none of it, and not everybody may ask.
+func describeBrokers(ctx context.Context, brokers []*client.Broker, out *results.Cluster) {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	notes := make([]string, len(brokers))
+	var g errgroup.Group
+	g.SetLimit(describedAtOnce)
+	for i, b := range brokers[:min(len(brokers), describedBrokers)] {
+		g.Go(func() error { // Wait below waits for them, ctx bounds them
+			notes[i] = describeBroker(ctx, b, &out.Brokers[i])
+			return nil
+		})
+	}
+	_ = g.Wait()
+	out.Notes = append(out.Notes, slices.DeleteFunc(notes, func(n string) bool { return n == "" })...)
+	if n := len(brokers) - describedBrokers; n > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d more brokers were not asked for their settings", n))
+	}
+}
+
+// describeBroker fills in one broker, and gives what it did not tell.
+func describeBroker(ctx context.Context, b *client.Broker, into *results.Broker) string {
+	var notes []string
+	var err error
+	if into.Version, err = b.GuessVersion(ctx); err != nil {
+		notes = append(notes, fmt.Sprintf("its release is not known: %v", err))
+	}
+	settings, more, err := b.Settings(ctx)
+	switch {
+	case err != nil:
+		notes = append(notes, fmt.Sprintf("its settings are not known: %v", err))
+	case more > 0:
+		notes = append(notes, fmt.Sprintf("%d more settings are left out", more))
+	}
+	into.Config = settings
+	if len(notes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("broker %d: %s", into.ID, strings.Join(notes, "; "))
 }

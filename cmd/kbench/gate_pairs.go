@@ -316,7 +316,7 @@ func (p *paired) compareSides(d *gate.Decision) {
 	a, b := p.sides[pairs.A].bench.result, p.sides[pairs.B].bench.result
 	d.Differs = compare.Unlike(a, b)
 	nodes := a.Provenance.Cluster.Brokers
-	if len(p.o.aBrokers) > 0 && len(nodes) > 0 && slices.Equal(nodes, b.Provenance.Cluster.Brokers) {
+	if len(p.o.aBrokers) > 0 && len(nodes) > 0 && slices.EqualFunc(nodes, b.Provenance.Cluster.Brokers, sameBroker) {
 		d.Notes = append(d.Notes, "both sides are the same cluster: its brokers call themselves "+addressList(nodes)+" on either")
 	}
 }
@@ -340,4 +340,9 @@ func (p *paired) write(dir *results.Dir, d *gate.Decision, several []report.Name
 		dir.WriteFile(gateBenchFile, func(w io.Writer) error { return report.GoBenchmark(w, allNamed(several)) }),
 		dir.WriteFile(gateHTMLFile, func(w io.Writer) error { return report.CompareHTML(w, c, several) }),
 	)
+}
+
+// sameBroker says whether two are the same node at the same place, however it is set up.
+func sameBroker(a, b results.Broker) bool {
+	return a.ID == b.ID && a.Addr == b.Addr && a.Rack == b.Rack
 }
