@@ -166,7 +166,7 @@ func TestConsumeFromLatestByFetchSize(t *testing.T) {
 	for _, row := range []struct {
 		flags []string
 		want  int32
-	}{{nil, 1 << 20}, {args("--fetch-size", "3000"), 3000}} {
+	}{{nil, 1 << 20}, {args("--fetch-size", "3000", "--command-property", "max.partition.fetch.bytes=5000"), 3000}} {
 		mu.Lock()
 		clear(asked)
 		mu.Unlock()

@@ -66,6 +66,11 @@ func TestRecorderKeepsFailuresApart(t *testing.T) {
 	require.EqualValues(t, 1, total.named()[results.SeriesResponse].Count())
 	require.EqualValues(t, 2, total.named()[results.SeriesFailed].Count())
 	require.Equal(t, map[string]int64{"no": 2}, r.errors)
+	open := at(1002, 1002)
+	open.Err, open.Unknown = errors.New("perhaps"), true
+	r.record([]*Message{open, at(990, 990), at(991, 991)}, 1500)
+	r.unknown(1003, 5)
+	require.Equal(t, []int64{3, 2, 2}, []int64{r.ackedEver, r.failedEver, r.unknownEver}, "what is told while it runs, warm-up included")
 	for i := range 10 * maxErrorKinds {
 		bad.Err = fmt.Errorf("connection %d", i)
 		r.record([]*Message{bad}, 1500)
