@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kbench/kbench/client"
@@ -97,18 +98,21 @@ func TestKafkaProducerToolSaysTheSame(t *testing.T) {
 			require.GreaterOrEqual(t, figures.most, figures.p999)
 		}
 	}
-	for name, figure := range map[string]func(steadyState) float64{
-		"p50": func(s steadyState) float64 { return s.p50 }, "p95": func(s steadyState) float64 { return s.p95 }, "p99": func(s steadyState) float64 { return s.p99 },
+	for _, of := range []struct {
+		name   string
+		figure func(steadyState) float64
+	}{
+		{"p50", func(s steadyState) float64 { return s.p50 }}, {"p95", func(s steadyState) float64 { return s.p95 }}, {"p99", func(s steadyState) float64 { return s.p99 }},
 	} {
-		a, b := median(theirs, figure), median(ours, figure)
-		t.Logf("%s: Kafka's tool %.1f ms, kbench %.1f ms", name, a, b)
+		a, b := median(theirs, of.figure), median(ours, of.figure)
+		t.Logf("%s: Kafka's tool %.1f ms, kbench %.1f ms", of.name, a, b)
 		if soak {
-			require.LessOrEqual(t, math.Abs(a-b), 1.0, name)
+			assert.LessOrEqual(t, math.Abs(a-b), 1.0, of.name) // all figures are told, whatever holds
 		}
 	}
 	rate := func(s steadyState) float64 { return s.perSecond }
 	t.Logf("records/s: Kafka's tool %.1f, kbench %.1f", median(theirs, rate), median(ours, rate))
 	if soak {
-		require.InEpsilon(t, median(theirs, rate), median(ours, rate), 0.05)
+		assert.InEpsilon(t, median(theirs, rate), median(ours, rate), 0.05)
 	}
 }
