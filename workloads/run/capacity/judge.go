@@ -16,9 +16,10 @@ const (
 	mostLagGrowth = 0.01 // of the rate asked for, a second
 )
 
-// Judge says what came of the run of a step, what did not hold, and whether that may be the generator's doing. A run holds when 99 % of the
-// rate was achieved (limits.MinRateShare, if above 0), the lag of its consumers grew by no more than
-// 1 % of the rate, every one of its thresholds held (the objective is among them), and it is valid.
+// Judge says what came of the run of a step, what did not hold, and whether that may be the generator's
+// doing. A run holds when 99 % of the rate was achieved (limits.MinRateShare, if above 0), the lag of its
+// consumers grew by no more than 1 % of the rate, every one of its thresholds held (the objective is among
+// them), and it is valid.
 func Judge(out *run.Outcome, limits workloads.Validity) (a Answer, reasons []string) {
 	r := &out.Run
 	leastShare := leastShare
