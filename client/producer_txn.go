@@ -182,6 +182,9 @@ func (t *transactions) commit(ctx context.Context) error {
 	var flush bool
 	err := t.change(func(m *txnMachine) (err error) { flush, err = m.commit(); return err })
 	if err != nil {
+		if !errors.Is(err, ErrNoTransaction) {
+			_ = t.p.Flush(ctx) // as promised, everything is decided; the refusal says more than this could
+		}
 		return err
 	}
 	if flush {

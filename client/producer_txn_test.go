@@ -308,6 +308,46 @@ func TestP12FencedProducers(t *testing.T) {
 	})
 }
 
+// late holds the first outcomes up until commit has returned too early, or long enough to know that it waits.
+type late struct {
+	tally
+	once              sync.Once
+	entered, returned chan struct{}
+	early             bool
+}
+
+func (l *late) Delivered(batch []*ProducerMessage, d Delivery) {
+	l.once.Do(func() {
+		close(l.entered)
+		select {
+		case <-l.returned:
+			l.early = true
+		case <-time.After(50 * time.Millisecond):
+		}
+	})
+	l.tally.Delivered(batch, d)
+}
+
+// A commit that is refused, since the failure was noticed before it was called, returns when everything
+// accepted is decided, as any other does.
+func TestP12RefusedCommitsWaitForOutcomes(t *testing.T) {
+	inBothVersions(t, 3, 3, func(t *testing.T, c *broker.Cluster, _ bool) {
+		old := asyncProducer(t, c, txnConfig("x"))
+		transact(t, old, numbered(30, 3), true)
+		begin(t, old)
+		require.NoError(t, asyncProducer(t, c, txnConfig("x")).InitTransactions(within(t)))
+		out := late{entered: make(chan struct{}), returned: make(chan struct{})}
+		_, err := old.ProduceRun(within(t), numbered(90, 3), &out)
+		require.NoError(t, err)
+		<-out.entered
+		err = old.CommitTransaction(within(t))
+		close(out.returned)
+		require.Error(t, err)
+		out.require(t, 0, 90)
+		require.False(t, out.early)
+	})
+}
+
 func TestP12WhatCoordinatorsSayThatPassesIsTriedAgain(t *testing.T) {
 	for _, fault := range []struct {
 		name string

@@ -107,6 +107,19 @@ func (r *Reader) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Err is the error that every call for messages returns from now on: io.EOF after Close, ErrClosed after the
+// client's, or why the reader's membership of its group has ended for good. nil while there may be messages. It
+// waits for nothing, takes nothing, and may be called at any time: whoever waits for a group to settle before
+// reading learns here that it never will.
+func (r *Reader) Err() error {
+	if err := r.usable(context.Background()); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
 // fill takes what is there, without waiting: messages, an error, or neither. Called with take.
 func (r *Reader) fill(buf []Message, own bool) (int, error) {
 	if len(buf) == 1 && r.another(buf, own) {

@@ -20,8 +20,9 @@ type group struct {
 	mu      sync.Mutex // guards what follows
 	cover   *coverage
 	seats   []*seat
-	changed chan struct{} // closed and made anew by whoever changes cover; who settles reads
-	commits int64         // of the members that are closed
+	readers []*client.Reader // of everybody who was ever opened
+	changed chan struct{}    // closed and made anew by whoever changes cover; who settles reads
+	commits int64            // of the members that are closed
 	stale   int64
 }
 
@@ -67,6 +68,7 @@ func (t *Target) openMember(ctx context.Context, who run.Member, in run.Arrivals
 	if err != nil {
 		return nil, errors.Join(err, m.own.Close())
 	}
+	m.group.with(func(*coverage) { m.group.readers = append(m.group.readers, r) })
 	c.readers = []*reading{{Reader: r, number: manyTopics}}
 	t.board.join(c)
 	return c, nil
@@ -157,7 +159,7 @@ func (m *membership) close(ctx context.Context, r *client.Reader) error {
 // of a new group, and up to the rebalance timeout for members of an old one.
 const settleWithin = 2 * time.Minute
 
-// Settle waits until every partition has a reader in each group.
+// Settle waits until every partition has a reader in each group, or one of the readers has failed for good.
 func (t *Target) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
@@ -177,9 +179,12 @@ func (g *group) settle(ctx context.Context, still time.Duration) error {
 	for {
 		g.mu.Lock()
 		ready, fair, changed := g.cover.ready(g.seats), g.cover.fair(g.seats), g.changed
-		said := g.cover.say()
+		said, failure := g.cover.say(), g.failure()
 		g.mu.Unlock()
-		if ready && fair {
+		switch {
+		case failure != nil:
+			return failure
+		case ready && fair:
 			return nil
 		}
 		timer.Reset(still)
@@ -193,6 +198,16 @@ func (g *group) settle(ctx context.Context, still time.Duration) error {
 			return fmt.Errorf("%s after %s: %w", said, settleWithin, ctx.Err())
 		}
 	}
+}
+
+// failure is why one of the members is of no more use, if it is. Called with mu held.
+func (g *group) failure() error {
+	for _, r := range g.readers {
+		if err := r.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // network makes a client's connections, and can be cut.
