@@ -81,6 +81,9 @@ func (b *movingBed) send(partitions ...int32) {
 	synctest.Wait()
 }
 
+// pass lets time pass: on the bubble's virtual clock, so that nothing waits for real.
+func (b *movingBed) pass(d time.Duration) { time.Sleep(d) }
+
 // nodes are those with a broker producer.
 func (b *movingBed) nodes() []int32 {
 	b.p.mu.Lock()
@@ -123,9 +126,9 @@ func TestABrokerProducerThatNobodyUsesEnds(t *testing.T) {
 					b.n.stop("b:1")
 				}
 				b.send(tc.sends...)
-				time.Sleep(tc.after - time.Millisecond)
+				b.pass(tc.after - time.Millisecond)
 				b.require(0, 1)
-				time.Sleep(2 * time.Millisecond)
+				b.pass(2 * time.Millisecond)
 				b.require(0)
 				b.send(0, 1, 2, 3)
 				b.require(0)
@@ -135,7 +138,7 @@ func TestABrokerProducerThatNobodyUsesEnds(t *testing.T) {
 				b.lead(0, 0, 1, 1)
 				b.send(0, 1, 2, 3)
 				b.require(0, 1)
-				time.Sleep(10 * unusedFor)
+				b.pass(10 * unusedFor)
 				b.require(0, 1)
 				b.send(0, 1, 2, 3)
 			})
@@ -151,10 +154,10 @@ func TestABrokerProducerOutlivesLeadersThatFlap(t *testing.T) {
 		for range 10 {
 			b.lead(0, 0, 0, 0)
 			b.send(2, 3)
-			time.Sleep(unusedFor / 2)
+			b.pass(unusedFor / 2)
 			b.lead(0, 0, 1, 1)
 			b.send(2, 3)
-			time.Sleep(unusedFor / 2)
+			b.pass(unusedFor / 2)
 		}
 		require.Same(t, was, b.p.brokers[1])
 		b.require(0, 1)
@@ -168,12 +171,12 @@ func TestABrokerProducerIsKeptForWhoIsAboutToJoin(t *testing.T) {
 		b.lead(0, 0, 0, 0)
 		joining := b.p.brokerFor(1)
 		b.send(2, 3)
-		time.Sleep(10 * unusedFor)
+		b.pass(10 * unusedFor)
 		b.require(0, 1)
 		b.p.leave(joining)
-		time.Sleep(unusedFor - time.Millisecond)
+		b.pass(unusedFor - time.Millisecond)
 		b.require(0, 1)
-		time.Sleep(2 * time.Millisecond)
+		b.pass(2 * time.Millisecond)
 		b.require(0)
 	})
 }
@@ -186,10 +189,10 @@ func TestABrokerProducerIsKeptForItsRequests(t *testing.T) {
 		busy.outstanding.Add(1)
 		b.lead(0, 0, 0, 0)
 		b.send(2, 3)
-		time.Sleep(10*unusedFor + time.Millisecond)
+		b.pass(10*unusedFor + time.Millisecond)
 		b.require(0, 1)
 		busy.outstanding.Add(-1)
-		time.Sleep(unusedFor)
+		b.pass(unusedFor)
 		b.require(0)
 	})
 }
@@ -206,7 +209,7 @@ func TestABrokerProducerEndsWhilePartitionsJoin(t *testing.T) {
 			b.send(2, 3)
 			left := time.Now()
 			b.lead(0, 0, 1, 1)
-			time.Sleep(unusedFor - time.Since(left))
+			b.pass(unusedFor - time.Since(left))
 			b.send(2, 3)
 			b.require(0, 1)
 			if b.p.brokers[1] != was {

@@ -146,9 +146,7 @@ func TestBrowserKeysPassHidden(t *testing.T) {
 // Arrows move along a timeline, and what they tell is what the table says.
 func TestBrowserKeysOverTime(t *testing.T) {
 	f := openStall(t)
-	path := written(t, f)
-	b := openBrowser(t)
-	b.show(path, 1200, "light")
+	b, path := opened(t, f)
 	rows := rowsOf(b, ".over-time .numbers")
 	b.tabTo("svg.timeline.wide")
 	require.True(t, strings.HasPrefix(b.tip(), rows[0][0]+" s\nmsg/s "+rows[0][1]+"\n"), b.tip())
@@ -171,9 +169,7 @@ func TestBrowserKeysOverTime(t *testing.T) {
 // Arrows move along the percentiles of a curve and from curve to curve.
 func TestBrowserKeysOnPercentiles(t *testing.T) {
 	f := openStall(t)
-	path := written(t, f)
-	b := openBrowser(t)
-	b.show(path, 1200, "light")
+	b, path := opened(t, f)
 	b.tabTo("svg.percentiles.wide")
 	names := eval[[]string](b, `[...document.querySelectorAll("svg.percentiles.wide g[data-p]")].map(g => g.dataset.name)`)
 	require.Contains(t, names, results.SeriesResponse)

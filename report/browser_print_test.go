@@ -78,11 +78,7 @@ func TestBrowserPrint(t *testing.T) {
 
 // Paper does not need the script: the style sheet opens what it can.
 func TestBrowserPrintWithoutScript(t *testing.T) {
-	path := written(t, sweep(t, 1))
-	b := openBrowser(t)
-	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	require.NoError(t, err)
-	b.show(path, 1200, "light")
+	b, path := openedWithoutScript(t, sweep(t, 1))
 	require.NotZero(t, eval[int](b, shutAway), "closed on the screen")
 	b.onPaper(path)
 	require.NotContains(t, eval[[]bool](b, openNow), true)

@@ -167,9 +167,7 @@ func TestBrowserRepeats(t *testing.T) {
 // The cells of a heat map are the messages of the run, and pointing at one says how many it stands for.
 func TestBrowserHeat(t *testing.T) {
 	f := openStall(t)
-	path := written(t, f)
-	b := openBrowser(t)
-	b.show(path, 1200, "light")
+	b, path := opened(t, f)
 	rows := rowsOf(b, "#heat .numbers")
 	require.Len(t, rows, 60, "a step for each second")
 	filled, measured := 0, int64(0)

@@ -68,6 +68,24 @@ func openBrowser(t *testing.T) *browser {
 	return b
 }
 
+// opened is a browser that shows the page of a fixture, on a wide and light screen.
+func opened(t *testing.T, f fixture) (b *browser, path string) {
+	t.Helper()
+	b, path = openBrowser(t), written(t, f)
+	b.show(path, 1200, "light")
+	return b, path
+}
+
+// openedWithoutScript is opened where scripts do not run.
+func openedWithoutScript(t *testing.T, f fixture) (b *browser, path string) {
+	t.Helper()
+	b, path = openBrowser(t), written(t, f)
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	require.NoError(t, err)
+	b.show(path, 1200, "light")
+	return b, path
+}
+
 func ignoreClosed(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -264,9 +282,7 @@ type markAt struct {
 
 func TestBrowserSingle(t *testing.T) {
 	f := openStall(t)
-	path := written(t, f)
-	b := openBrowser(t)
-	b.show(path, 1200, "light")
+	b, path := opened(t, f)
 	b.keep("open-light")
 	run := f.result.Points[0].Runs[0]
 	y := readAxis(t, eval[string](b, `document.querySelector("svg.percentiles.wide").dataset.y`))
@@ -343,11 +359,7 @@ func TestBrowserSchemesAndPhone(t *testing.T) {
 }
 
 func TestBrowserWithoutScript(t *testing.T) {
-	path := written(t, sweep(t, 1))
-	b := openBrowser(t)
-	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	require.NoError(t, err)
-	b.show(path, 1200, "light")
+	b, _ := openedWithoutScript(t, sweep(t, 1))
 	require.False(t, eval[bool](b, `document.documentElement.classList.contains("js")`))
 	require.NotZero(t, eval[float64](b, `document.querySelector("svg.frontier.wide").getBoundingClientRect().height`))
 	require.NotZero(t, eval[float64](b, `document.querySelector("svg.percentiles.wide .line").getBoundingClientRect().width`))
@@ -356,9 +368,7 @@ func TestBrowserWithoutScript(t *testing.T) {
 // TestBrowserForeignText opens a report whose every text tries to be markup.
 func TestBrowserForeignText(t *testing.T) {
 	f := openStall(t)
-	path := written(t, hostile(f))
-	b := openBrowser(t)
-	b.show(path, 1200, "light")
+	b, path := opened(t, hostile(f))
 	require.Equal(t, "undefined", eval[string](b, `typeof window.caught`))
 	require.Zero(t, eval[int](b, `document.querySelectorAll("img, iframe, a, link, object").length`))
 	require.Equal(t, 1, eval[int](b, `document.querySelectorAll("script").length`))

@@ -137,9 +137,7 @@ func TestBrowserTimeline(t *testing.T) {
 		{"one of a sweep", swept, 5, "response", `figure.over-time[data-p="5"] svg.timeline`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			path := written(t, row.fixture)
-			b := openBrowser(t)
-			b.show(path, 1200, "light")
+			b, path := opened(t, row.fixture)
 			saved, err := row.fixture.dir.Load()
 			require.NoError(t, err)
 			run := &saved.Points[row.point].Runs[0]

@@ -23,8 +23,8 @@ import (
 	"github.com/kbench/kbench/workloads/broker"
 )
 
-// keysOf are the keys of a topic's n messages, by partition in the order of the log.
-func keysOf(t *testing.T, brokers, topic string, n int) (keys [3][]string) {
+// messagesOf are a topic's n messages, of each partition in the order of the log.
+func messagesOf(t *testing.T, brokers, topic string, n int) (all []client.Message) {
 	t.Helper()
 	cl, err := client.NewClient(strings.Split(brokers, ","), nil)
 	require.NoError(t, err)
@@ -35,6 +35,15 @@ func keysOf(t *testing.T, brokers, topic string, n int) (keys [3][]string) {
 	for range n {
 		m, err := r.FetchMessage(t.Context())
 		require.NoError(t, err)
+		all = append(all, m)
+	}
+	return all
+}
+
+// keysOf are the keys of a topic's n messages, by partition.
+func keysOf(t *testing.T, brokers, topic string, n int) (keys [3][]string) {
+	t.Helper()
+	for _, m := range messagesOf(t, brokers, topic, n) {
 		keys[m.Partition] = append(keys[m.Partition], string(m.Key))
 	}
 	return keys

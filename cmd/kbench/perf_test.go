@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kbench/kbench/client"
 	"github.com/kbench/kbench/results"
 )
 
@@ -154,16 +153,9 @@ func TestProduceOtherValues(t *testing.T) {
 
 // valuesOf are the values of a topic's n messages.
 func valuesOf(t *testing.T, brokers, topic string, n int) map[string]bool {
-	cl, err := client.NewClient(strings.Split(brokers, ","), nil)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, cl.Close()) }()
-	r, err := cl.NewReader(client.ReaderConfig{Topic: topic, Partitions: []int32{0, 1, 2}, StartOffset: client.FirstOffset})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, r.Close()) }()
+	t.Helper()
 	values := map[string]bool{}
-	for range n {
-		m, err := r.FetchMessage(t.Context())
-		require.NoError(t, err)
+	for _, m := range messagesOf(t, brokers, topic, n) {
 		require.Empty(t, m.Headers)
 		values[string(m.Value)] = true
 	}
